@@ -24,6 +24,7 @@ import fastpq
 from benchmarks.equality import require_equal
 
 COLUMNS, PARTITIONS, TINY_FILES = 5000, 500, 200
+NOT_DURABLE = "write, durable=False:"       # as pyarrow's files, which are not put on disk
 
 
 class SmallJob(NamedTuple):
@@ -67,7 +68,7 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
     numbers = np.arange(100 * PARTITIONS)
     arrays = {"part": numbers % PARTITIONS, "value": numbers * 0.5}
     table = pa.table(arrays)
-    ours, theirs = folder / "dataset", folder / "dataset_pyarrow"
+    ours, loose, theirs = folder / "dataset", folder / "dataset_not_durable", folder / "dataset_pyarrow"
 
     def again(path: Path, write: Callable[[Path], Any]) -> Callable[[], object]:
         def work() -> None:
@@ -78,16 +79,23 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
 
     def check() -> None:
         truth = table.sort_by([("part", "ascending"), ("value", "ascending")])
-        for found in (pq.read_table(ours), pa.table(fastpq.read_table(theirs))):
+        for found in (*(pq.read_table(path) for path in (ours, loose) if path.exists()), pa.table(fastpq.read_table(theirs))):
             part = pa.array(found["part"].to_pylist(), pa.int64())
             plain = pa.table({"part": part, "value": found["value"]})
             require_equal(plain.sort_by([("part", "ascending"), ("value", "ascending")]), truth)
 
+    write_theirs = again(theirs, lambda path: pq.write_to_dataset(table, path, partition_cols=["part"]))
     return [
         SmallJob(
             f"write {PARTITIONS} partitions",
             again(ours, lambda path: fastpq.write_dataset(arrays, path, partition_by=["part"])),
-            again(theirs, lambda path: pq.write_to_dataset(table, path, partition_cols=["part"])),
+            write_theirs,
+            check,
+        ),
+        SmallJob(
+            f"{NOT_DURABLE} {PARTITIONS} partitions",
+            again(loose, lambda path: fastpq.write_dataset(arrays, path, partition_by=["part"], durable=False)),
+            write_theirs,
             check,
         ),
         SmallJob(f"read {PARTITIONS} partitions", lambda: fastpq.read_table(theirs), lambda: pq.read_table(theirs), check),
@@ -111,11 +119,15 @@ def tiny_jobs(folder: Path) -> list[SmallJob]:
         require_equal(pq.read_table(ours), truth)
         require_equal(pa.table(fastpq.read_table(theirs)), truth)
 
+    write_theirs = repeated(lambda: pq.write_table(pa.table(arrays), theirs))
     return [
         SmallJob(
-            f"write {TINY_FILES} tiny files",
-            repeated(lambda: fastpq.write_table(arrays, ours)),
-            repeated(lambda: pq.write_table(pa.table(arrays), theirs)),
+            f"write {TINY_FILES} tiny files", repeated(lambda: fastpq.write_table(arrays, ours)), write_theirs, check
+        ),
+        SmallJob(
+            f"{NOT_DURABLE} {TINY_FILES} tiny files",
+            repeated(lambda: fastpq.write_table(arrays, ours, durable=False)),
+            write_theirs,
             check,
         ),
         SmallJob(
@@ -141,14 +153,14 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
-        print(f"{'job':24} {'fastpq':>9} {'pyarrow':>9} {'ratio':>6}")
+        print(f"{'job':36} {'fastpq':>9} {'pyarrow':>9} {'ratio':>6}")
         for job in [*wide_jobs(folder), *partition_jobs(folder), *tiny_jobs(folder)]:
             job.ours()
             job.theirs()
             job.check()
             pairs = [(seconds(job.ours), seconds(job.theirs)) for _ in range(options.rounds)]
             ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
-            print(f"{job.name:24} {ours:8.3f}s {theirs:8.3f}s {ours / theirs:6.2f}", flush=True)
+            print(f"{job.name:36} {ours:8.3f}s {theirs:8.3f}s {ours / theirs:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

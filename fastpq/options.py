@@ -194,6 +194,9 @@ class WriterProperties:
         key_value_metadata: mapping from text to text, stored in the footer. Default ``{}``.
         checkpoint_every: number of row groups between checkpoints. A checkpoint is a footer of the row groups so far, and makes
             an unfinished file readable (``fastpq.recover_table``). None writes the last footer alone. Default ``None``.
+        durable: whether a local file and its name are on disk when the file takes its place. False leaves the time to the
+            operating system: many small files are written faster, and a power failure soon after may leave a part of a file.
+            Processes see no part of a file in either case. Without effect on remote files and file objects. Default ``True``.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -218,6 +221,7 @@ class WriterProperties:
     arrow_schema: bool | None = DEFAULT_ARROW_SCHEMA
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
     checkpoint_every: int | None = None
+    durable: bool = True
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -82,14 +82,14 @@ class ParquetWriter:
     ) -> None:
         plain = properties is None and not options
         self._properties = DEFAULT_PROPERTIES if plain else with_options(properties, options)
-        self._threads = resolve_threads(threads)
+        self._threads = None if threads is None else resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._input = WriterInput(schema, self._properties, shred, encryption_properties, index)
         self._lock = Lock()
         self._busy_thread: int | None = None    # the holder of the lock
         if filesystem is not None or storage_options is not None or timeout is not None:
             where = placed(where, filesystem, storage_options, timeout)
-        self._sink = open_sink(where, Conditions(if_none_match, if_match))
+        self._sink = open_sink(where, Conditions(if_none_match, if_match), durable=self._properties.durable)
         self._meter = None if progress is None else Meter(_with_abort(progress, self._sink), holds_last=True)
         self._file: FileWriter | None = None    # from the schema on
         if isinstance(schema, ParquetSchema):

@@ -33,3 +33,4 @@ class WriterOptions(TypedDict, total=False):
     arrow_schema: bool | None
     key_value_metadata: Mapping[str, str]
     checkpoint_every: int | None
+    durable: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from fastpq.common.display import to_html
 from fastpq.common.extensions import export
 from fastpq.common.lazy import LazyModule, package
 from fastpq.errors import SchemaError
+from fastpq.format.slots import made_of, place_of
 from fastpq.schema.nested_types import DataType, Field
 
 if TYPE_CHECKING:
@@ -32,8 +34,6 @@ else:       # types of annotations, for typing.get_type_hints
 HTML_VALUES = 10
 # Values made into Python objects at a time by iteration.
 ITERATED = 4096
-
-set_field = object.__setattr__     # fields are frozen
 
 
 class ColumnBase(ABC):
@@ -78,19 +78,14 @@ class ColumnBase(ABC):
             *parts: the type, and the other fields of the kind before validity, in the order of the constructor.
             validity, null_count, nullable, arrow: as above.
         """
-        column = object.__new__(cls)
-        values = (*parts, validity, null_count, nullable, arrow)
-        for name, value in zip(cls.__match_args__, values, strict=True):  # type: ignore[attr-defined]
-            set_field(column, name, value)
-        return column
+        return made_of(cls, _places_of(cls), (*parts, validity, null_count, nullable, arrow))
 
     def _with(self, **changes: Any) -> Self:
         """The same column with some fields changed, unchecked."""
-        column = object.__new__(type(self))
-        for name in self.__match_args__:  # type: ignore[attr-defined]
-            set_field(column, name, changes.pop(name) if name in changes else getattr(self, name))
+        names = self.__match_args__  # type: ignore[attr-defined]
+        values = tuple([changes.pop(name) if name in changes else getattr(self, name) for name in names])
         assert not changes, f"no fields of a {type(self).__name__}: {[*changes]}"
-        return column
+        return made_of(type(self), _places_of(type(self)), values)
 
     def _check_validity(self) -> None:
         if not 0 <= self.null_count <= len(self):
@@ -327,3 +322,9 @@ class _Requested:
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
         arrays: tuple[object, object] = export("array", self._column, export("request", self._column) or requested_schema)
         return arrays
+
+
+@cache
+def _places_of(kind: type[ColumnBase]) -> tuple[int, ...]:
+    """Places of the fields of a kind of column in memory, in the order of its constructor."""
+    return tuple(place_of(getattr(kind, name)) for name in kind.__match_args__)  # type: ignore[attr-defined]

@@ -36,6 +36,8 @@ class LeafToWrite:
         SchemaError: a validity bitmap against its column's number of nulls.
     """
 
+    __slots__ = ("_above", "_leaf")
+
     def __init__(self, above: Sequence[ColumnBase], leaf: Column) -> None:
         self._above, self._leaf = above, leaf
         for column in (*above, leaf):

@@ -252,21 +252,23 @@ def _no_column(values: Any, array: Array, name: str) -> SchemaError:
 
 def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
     """A one-dimensional, aligned array of native byte order with zeros where masked, and the mask."""
-    if isinstance(values, list | tuple):
+    is_masked = isinstance(values, np.ma.MaskedArray)
+    if isinstance(values, (list, tuple)):
         # not asarray: text would get the width of the longest text, and None or mixed values would be converted
         array: Array = np.fromiter(values, dtype=object, count=len(values))
     else:
-        array = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        array = np.ma.getdata(values) if is_masked else np.asarray(values)
     if array.ndim != 1:
         raise _no_column(values, array, name)
-    if array.dtype.names or array.dtype.subdtype:
-        raise SchemaError(f"values of dtype {array.dtype} are nested", column=name or None)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.kind != "T" and not (array.flags.c_contiguous and array.flags.aligned):
+    dtype, flags = array.dtype, array.flags
+    if dtype.names or dtype.subdtype:
+        raise SchemaError(f"values of dtype {dtype} are nested", column=name or None)
+    if not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="), order="C")
+    elif dtype.kind != "T" and not (flags.c_contiguous and flags.aligned):
         array = array.copy()
     masked: NullMask | None = None
-    if isinstance(values, np.ma.MaskedArray) and values.mask is not np.ma.nomask:
+    if is_masked and values.mask is not np.ma.nomask:
         masked = np.ma.getmaskarray(values)
         if masked.any():
             array = array.copy()
@@ -337,7 +339,7 @@ def _flat(values: Any, type_: ColumnType | None, nullable: bool | None, name: st
         nullable = True if nullable is None else nullable
     nulls = nulls if nulls is not None and nulls.any() else None
     if nullable is None:
-        nullable = nulls is not None or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
+        nullable = nulls is not None or isinstance(values, np.ma.MaskedArray) or _has_missing_value(array)
     if isinstance(storage, BinaryOffsets) and not type_.is_variable:
         storage = cast_binary(storage, nulls, type_, name)
     if isinstance(storage, np.ndarray) and storage.dtype != type_.dtype:
@@ -351,6 +353,11 @@ def _flat(values: Any, type_: ColumnType | None, nullable: bool | None, name: st
     if type_.is_text and not _holds_str(array):
         _check_text(column, name)
     return column if unit is None else column.with_arrow(duration_field(unit, nullable=nullable))
+
+
+def _has_missing_value(array: Array) -> bool:
+    """Whether the dtype is a StringDType with a missing value."""
+    return array.dtype.kind == "T" and hasattr(array.dtype, "na_object")
 
 
 def _holds_str(array: Array) -> bool:

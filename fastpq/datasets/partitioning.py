@@ -252,7 +252,8 @@ class _NewFiles:
         """Make the directories of partitions together, where files are local: a sync of each parent costs more than a file."""
         located = locate(self._root)
         if isinstance(located, str):
-            make_directories(*(_local_directory(located, folder) for folder in folders))
+            made = (_local_directory(located, folder) for folder in folders)
+            make_directories(*made, durable=self._properties.durable)
 
     def open(self, folder: str, schema: Any = None, progress: Progress | None = None) -> tuple[str, ParquetWriter]:
         """Path and writer of a new file.
@@ -262,7 +263,8 @@ class _NewFiles:
             schema: as for ParquetWriter.
             progress: as for ParquetWriter.
         """
-        where, path = _target(self._root, folder, f"part-{self._count}-{secrets.token_hex(16)}.parquet")
+        name = f"part-{self._count}-{secrets.token_hex(16)}.parquet"
+        where, path = _target(self._root, folder, name, self._properties.durable)
         self._count += 1
         writer = ParquetWriter(
             where,
@@ -350,7 +352,7 @@ def _codes(column: Column) -> Any:
     return np.where(column.validity_mask(), codes, 0)
 
 
-def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
+def _target(root: Any, folder: str, name: str, durable: bool) -> tuple[str | RemotePath, str]:
     located = locate(root)
     if isinstance(located, Remote):
         directory = posixpath.join(located.path, folder) if folder else located.path
@@ -360,7 +362,7 @@ def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
     if located is None:
         raise SchemaError(f"a dataset is written to a directory or a URL, not to a {type(root).__name__}")
     directory = _local_directory(located, folder)
-    make_directories(directory)
+    make_directories(directory, durable=durable)
     path = os.path.join(directory, name)
     return path, path
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
-from fastpq.format.slots import fill, place_of
+from fastpq.format.slots import FilledStruct, place_of
 
 
 class WireKind(IntEnum):
@@ -80,7 +80,7 @@ class StructMeta(type):
         return made
 
 
-class Struct(metaclass=StructMeta):
+class Struct(FilledStruct, metaclass=StructMeta):
     """Base class of structs; an absent field is None.
 
     ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids, ``PLACES`` has their places in memory by
@@ -92,10 +92,6 @@ class Struct(metaclass=StructMeta):
     PLACES: ClassVar[dict[str, int]]
     __slots__ = ("unknown",)
     unknown: tuple[tuple[int, int, bytes], ...]
-
-    def __init__(self, **values: Any) -> None:
-        self.unknown = ()
-        fill(self, type(self).PLACES, values)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

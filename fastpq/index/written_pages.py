@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 
 from fastpq import format as fmt
 from fastpq.options import DEFAULT_STATISTICS_TRUNCATION
-from fastpq.schema.parquet_schema import ColumnDescriptor
-from fastpq.schema.types import Decimal, Type
+from fastpq.schema.types import ColumnType, Decimal, Type
 from fastpq.stats import total_order
-from fastpq.stats.bounds import order_of, truncate_max, truncate_min
+from fastpq.stats.bounds import truncate_max, truncate_min
 from fastpq.stats.statistics import Order, is_monotonic
 
 FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
@@ -23,7 +21,8 @@ class WrittenPages(NamedTuple):
     """Counts and bounds of the data pages of one column chunk; each list has one entry a page.
 
     Attributes:
-        column: the chunk's column.
+        type: type of the column.
+        order: order of the values.
         sizes: stored bytes, headers included.
         num_rows: rows.
         num_values: values, nulls and empty lists among them.
@@ -36,7 +35,8 @@ class WrittenPages(NamedTuple):
         total_order: whether floats are in IEEE 754 total order, and pages of NaNs alone have bounds.
     """
 
-    column: ColumnDescriptor
+    type: ColumnType
+    order: int
     sizes: Sequence[int]
     num_rows: Sequence[int]
     num_values: Sequence[int]
@@ -51,16 +51,13 @@ class WrittenPages(NamedTuple):
 
     def offset_index(self, start: int) -> fmt.OffsetIndex:
         """The OffsetIndex of the pages, the first one at file offset start."""
-        offsets = accumulate(self.sizes, initial=start)
-        rows = accumulate(self.num_rows, initial=0)
-        locations = [
-            fmt.PageLocation(offset=offset, compressed_page_size=size, first_row_index=row)
-            for offset, size, row in zip(offsets, self.sizes, rows, strict=False)
-        ]
-        unencoded = self.unencoded_byte_array_data_bytes if self.column.type.physical is Type.BYTE_ARRAY else None
-        return fmt.OffsetIndex(
-            page_locations=locations, unencoded_byte_array_data_bytes=None if unencoded is None else list(unencoded)
-        )
+        locations, first_row = [], 0
+        for size, rows in zip(self.sizes, self.num_rows, strict=True):
+            locations.append(fmt.PageLocation(offset=start, compressed_page_size=size, first_row_index=first_row))
+            start += size
+            first_row += rows
+        unencoded = self.unencoded_byte_array_data_bytes if self.type.physical is Type.BYTE_ARRAY else None
+        return fmt.OffsetIndex(page_locations=locations, unencoded_byte_array_data_bytes=unencoded)
 
     def column_index(self, truncation: int = DEFAULT_STATISTICS_TRUNCATION) -> fmt.ColumnIndex | None:
         """The ColumnIndex, or None where the format allows none.
@@ -72,30 +69,30 @@ class WrittenPages(NamedTuple):
             truncation: longest bound of a BYTE_ARRAY column, in bytes. A maximum without an upper bound of this length
                 is written whole.
         """
-        order = order_of(self.column.type)
-        null_pages = [values == nulls for values, nulls in zip(self.num_values, self.null_counts, strict=True)]
+        order = self.order
         if order == Order.ORDER_NONE:
             return None
+        null_pages = [values == nulls for values, nulls in zip(self.num_values, self.null_counts, strict=True)]
         if None in self.minima and any(
             bound is None and not empty for bound, empty in zip(self.minima, null_pages, strict=True)
         ):
             return None
-        is_text = self.column.type.physical is Type.BYTE_ARRAY and not isinstance(self.column.type.logical, Decimal)
-        minima, maxima = self._truncated(truncation) if is_text else (self.minima, self.maxima)
+        is_cut = self.type.physical is Type.BYTE_ARRAY and not isinstance(self.type.logical, Decimal)
+        minima, maxima = self._truncated(truncation) if is_cut else (self.minima, self.maxima)
         return fmt.ColumnIndex(
             null_pages=null_pages,
             min_values=[bound or b"" for bound in minima],
             max_values=[bound or b"" for bound in maxima],
-            boundary_order=self._boundary_order(minima, maxima, order),
-            null_counts=list(self.null_counts),
-            repetition_level_histograms=list(self.repetition_level_histograms) or None,
-            definition_level_histograms=list(self.definition_level_histograms) or None,
-            nan_counts=list(self.nan_counts) if order in FLOAT_ORDERS else None,
+            boundary_order=self._boundary_order(minima, maxima),
+            null_counts=self.null_counts,
+            repetition_level_histograms=self.repetition_level_histograms or None,
+            definition_level_histograms=self.definition_level_histograms or None,
+            nan_counts=self.nan_counts if order in FLOAT_ORDERS else None,
         )
 
     def size_statistics(self) -> fmt.SizeStatistics | None:
         """The SizeStatistics of the chunk; None where all their fields are unset."""
-        is_bytes = self.column.type.physical is Type.BYTE_ARRAY
+        is_bytes = self.type.physical is Type.BYTE_ARRAY
         if not is_bytes and not self.repetition_level_histograms and not self.definition_level_histograms:
             return None
         return fmt.SizeStatistics(
@@ -110,26 +107,24 @@ class WrittenPages(NamedTuple):
         total: list[int] = np.array(histograms).reshape(len(self.sizes), -1).sum(axis=0).tolist()
         return total
 
-    def _boundary_order(
-        self, minima: Sequence[bytes | None], maxima: Sequence[bytes | None], order: Order
-    ) -> fmt.BoundaryOrder:
+    def _boundary_order(self, minima: Sequence[bytes | None], maxima: Sequence[bytes | None]) -> fmt.BoundaryOrder:
         if len(self.sizes) < 2:
             return fmt.BoundaryOrder.ASCENDING
         known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
         for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
             if self.total_order and all(total_order.total_keys_are_monotonic(bounds, sign) for bounds in known):
                 return boundary_order
-            if not self.total_order and all(is_monotonic(order, bounds, sign) for bounds in known):
+            if not self.total_order and all(is_monotonic(self.order, bounds, sign) for bounds in known):
                 return boundary_order
         return fmt.BoundaryOrder.UNORDERED
 
     def _truncated(self, truncation: int) -> tuple[list[bytes | None], list[bytes | None]]:
-        column = self.column.type
+        is_text = self.type.is_text
         minima, maxima = list(self.minima), list(self.maxima)
         for page, bound in enumerate(minima):
             if bound is not None and len(bound) > truncation:
-                minima[page] = truncate_min(bound, truncation, column.is_text)[0]
+                minima[page] = truncate_min(bound, truncation, is_text)[0]
         for page, bound in enumerate(maxima):
             if bound is not None and len(bound) > truncation:
-                maxima[page] = truncate_max(bound, truncation, column.is_text)[0] or bound
+                maxima[page] = truncate_max(bound, truncation, is_text)[0] or bound
         return minima, maxima

@@ -25,6 +25,10 @@ UNSYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF
 class NewFile:
     """A new local file, invisible until ``place`` gives it its path at once; the old file stays until then.
 
+    A durable file is on disk, with its name, when it takes its place: a power failure leaves the old file or the whole new one.
+    Without, the operating system chooses the time, and a power failure may leave a part of the new file in place of the old one.
+    Processes see the old file or the whole new one in either case, also after the end of this process by any signal.
+
     Where the operating system has unnamed files (O_TMPFILE, Linux), the file has no name until ``persist`` or ``place``: the end
     of the process, by any signal, leaves nothing. Elsewhere the file has a hidden temporary name beside its path, and a process
     ended by a signal leaves this file (temporary_files finds it).
@@ -40,6 +44,7 @@ class NewFile:
         mode: permissions of a file without predecessor; None for the umask's.
         replaces: whether an old file may be replaced.
         follow_links: whether a symbolic link is followed; else the link is replaced by the file.
+        durable: whether bytes and name are put on disk.
 
     Raises:
         FileExistsError: there is an old file, and it may not be replaced.
@@ -47,13 +52,13 @@ class NewFile:
     """
 
     def __init__(
-        self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True
+        self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True, durable: bool = True
     ) -> None:
         if not replaces and os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         folder, name = os.path.split(path)
         self._target = os.path.realpath(path) if follow_links else os.path.join(os.path.realpath(folder), name)
-        self._replaces = replaces
+        self._replaces, self._durable = replaces, durable
         old = _status_of(self._target)
         self._is_replacement = old is not None
         asked = stat.S_IMODE(old.st_mode) if old is not None else 0o666 if mode is None else mode
@@ -69,21 +74,21 @@ class NewFile:
             _take_after(descriptor, old)
 
     def persist(self) -> None:
-        """Put the bytes written so far on disk, under a hidden name that temporary_files finds.
+        """Put the bytes written so far, on disk if durable, under a hidden name that temporary_files finds.
 
         Raises:
             OSError: the file or its directory cannot be synced.
         """
-        os.fsync(self.file.fileno())
+        if self._durable:
+            os.fsync(self.file.fileno())
         if self._temporary is None:
-            with _opened(os.path.dirname(self._target)) as folder:
-                self._name(folder)
-        if not self._is_listed:
+            self._name()
+        if self._durable and not self._is_listed:
             sync_folder(os.path.dirname(self._target))
             self._is_listed = True
 
     def place(self) -> None:
-        """Put the file in its place, bytes and name on disk.
+        """Put the file in its place; bytes and name are on disk, if durable.
 
         Errors in syncing and closing the directory after the rename are no errors of the write: the new file is in its place.
 
@@ -91,13 +96,14 @@ class NewFile:
             FileExistsError: there is a file, and it may not be replaced.
             OSError: the file cannot be synced or renamed; the old file is still there.
         """
-        os.fsync(self.file.fileno())
+        if self._durable:
+            os.fsync(self.file.fileno())
         if self._temporary is not None:
             self.file.close()       # some filesystems report errors of writing here
-        with _synced(os.path.dirname(self._target)) as folder:
+        with _synced(os.path.dirname(self._target)) if self._durable else contextlib.nullcontext():
             # a name for the rename, where there is or was an old file
-            if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place(folder)):
-                self._name(folder)
+            if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place()):
+                self._name()
             if self._temporary is not None:
                 self._rename(self._temporary)
             self._cleanup.detach()
@@ -116,20 +122,20 @@ class NewFile:
     def _new_name(self) -> str:
         return temporary_path(self._target, secrets.token_hex(TOKEN_BYTES))
 
-    def _take_free_place(self, folder: int) -> bool:
+    def _take_free_place(self) -> bool:
         """Give an unnamed file its path; False if there is an old file to replace."""
         try:
-            _link(self.file, self._target, folder)
+            _link(self.file, self._target)
         except FileExistsError:
             if not self._replaces:
                 raise
             return False
         return True
 
-    def _name(self, folder: int) -> None:
+    def _name(self) -> None:
         """Give an unnamed file a hidden name."""
         name = self._new_name()
-        _link(self.file, name, folder)
+        _link(self.file, name)
         self._temporary = name
         self._cleanup.detach()
         self._cleanup = weakref.finalize(self, _remove, self.file, name, os.getpid())
@@ -166,8 +172,8 @@ def temporary_files(target: str) -> list[str]:
     return [path for _, path in sorted((_changed(path), path) for path in found)]
 
 
-def make_directories(*paths: str) -> None:
-    """Make directories and their missing parents; all of them survive a power failure.
+def make_directories(*paths: str, durable: bool = True) -> None:
+    """Make directories and their missing parents; if durable, all of them survive a power failure.
 
     A directory with new names is synced once, after all names.
 
@@ -176,16 +182,28 @@ def make_directories(*paths: str) -> None:
     """
     changed: dict[str, None] = {}       # directories with new names, outermost first
     for path in paths:
-        missing = []
-        parent = os.path.abspath(path)
-        while not os.path.isdir(parent) and os.path.dirname(parent) != parent:
-            parent = os.path.dirname(parent)
-            missing.append(parent)
-        if missing:
-            os.makedirs(path, exist_ok=True)
-        changed.update(dict.fromkeys(reversed(missing)))
-    for folder in changed:
-        sync_folder(folder)
+        _make_directory(os.path.abspath(path), changed)
+    if durable:
+        for folder in changed:
+            sync_folder(folder)
+
+
+def _make_directory(path: str, changed: dict[str, None]) -> None:
+    """Make a directory and its missing parents; adds the directories with new names to changed."""
+    parent = os.path.dirname(path)
+    if os.path.isdir(path):
+        return
+    try:
+        os.mkdir(path)
+    except FileNotFoundError:
+        if parent == path:
+            raise
+        _make_directory(parent, changed)
+        _make_directory(path, changed)
+    except FileExistsError:
+        if not os.path.isdir(path):     # else made meanwhile, perhaps by a process that has not synced the name yet
+            raise
+    changed[parent] = None
 
 
 def sync_folder(path: str) -> None:
@@ -233,9 +251,12 @@ def _unnamed(directory: str, mode: int) -> int | None:
         descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
     except OSError:     # without support, or without permission: making a named file succeeds, or tells the error
         return None
+    try:
+        given = stat.S_IMODE(os.stat(_path_of(descriptor)).st_mode)
+    except OSError:     # no /proc
+        given = None
     # Linux before 6.0 ignores the umask on filesystems without access control lists
-    forgets_umask = mode == 0o666 == stat.S_IMODE(os.fstat(descriptor).st_mode)
-    if forgets_umask or not os.path.exists(_path_of(descriptor)):
+    if given is None or mode == 0o666 == given:
         os.close(descriptor)
         return None
     return descriptor
@@ -254,9 +275,9 @@ def _path_of(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}"
 
 
-def _link(file: io.FileIO, path: str, folder: int) -> None:
+def _link(file: io.FileIO, path: str) -> None:
     # a descriptor as src_dir_fd makes Python follow the link in /proc; the descriptor is unused, since the path is absolute
-    os.link(_path_of(file.fileno()), path, src_dir_fd=folder, follow_symlinks=True)
+    os.link(_path_of(file.fileno()), path, src_dir_fd=file.fileno(), follow_symlinks=True)
 
 
 def _take_after(descriptor: int, old: os.stat_result) -> None:
@@ -264,7 +285,8 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
     if not hasattr(os, "fchown"):
         return
     own, mode = os.fstat(descriptor), stat.S_IMODE(old.st_mode)
-    if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid):
+    is_owner = (own.st_uid, own.st_gid) == (old.st_uid, old.st_gid)
+    if not is_owner:
         try:
             os.fchown(descriptor, old.st_uid, old.st_gid)
         except OSError:
@@ -272,7 +294,8 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
                 os.fchown(descriptor, -1, old.st_gid)
             except OSError:
                 mode = mode & ~0o070 | (mode & 0o007) << 3      # the group is another one
-    os.fchmod(descriptor, mode)     # the umask has reduced the mode given to open
+    if not is_owner or mode != stat.S_IMODE(own.st_mode):   # the umask has reduced the mode given to open, or chown did
+        os.fchmod(descriptor, mode)
 
 
 def _remove(file: io.FileIO, path: str | None, owner: int) -> None:
@@ -295,8 +318,8 @@ def _opened(directory: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _synced(directory: str) -> Iterator[int]:
-    """Make a rename in a directory survive a power failure; yields a descriptor of the directory, -1 on Windows.
+def _synced(directory: str) -> Iterator[None]:
+    """Make a rename in a directory survive a power failure.
 
     Windows has no call for this, and some filesystems refuse the call.
 
@@ -304,11 +327,11 @@ def _synced(directory: str) -> Iterator[int]:
         OSError: the directory cannot be opened; nothing was renamed yet.
     """
     if os.name == "nt":
-        yield -1
+        yield
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield descriptor
+        yield
     except BaseException:
         os.close(descriptor)
         raise

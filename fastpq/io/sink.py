@@ -11,7 +11,7 @@ import secrets
 import stat
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -23,7 +23,7 @@ from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 
-MOST_TOGETHER = 1 << 16         # bytes of small buffers copied together for one write
+MOST_TOGETHER = 1 << 16         # bytes of small buffers, copied together, from which they are written
 
 SPOOL_PREFIX = "fastpq-upload-"     # begin of the names of files waiting for their upload
 
@@ -82,29 +82,40 @@ class Sink:
         self.name = name
         self.is_open = True
         self._file = file
-        self._gathered: bytearray | None = None     # small buffers not written yet, within gathering()
+        self._gathered = bytearray()        # small buffers not written yet
         self.written = 0
 
     def write(self, buffer: BytesLike) -> None:
-        """Append a contiguous buffer.
+        """Append a contiguous buffer; small ones reach the destination together, at the latest at persist and commit.
 
         Raises:
             OSError: as reported by the destination.
             SchemaError: a file object does not say how many bytes it wrote.
             ValueError: the sink was committed or aborted.
         """
+        view = memoryview(buffer)
+        self.write_together((view.cast("B") if view.nbytes else b"",))
+
+    def write_together(self, buffers: Iterable[BytesLike]) -> None:
+        """Append contiguous buffers of bytes; raises the errors of ``write``."""
         if not self.is_open:
             raise self._closed()
-        view = memoryview(buffer)
-        view = view.cast("B") if view.nbytes else memoryview(b"")
-        if self._gathered and len(self._gathered) + len(view) > MOST_TOGETHER:
-            gathered, self._gathered = self._gathered, bytearray()      # written once, even after an error
+        for buffer in buffers:
+            size = len(buffer)
+            if size > MOST_TOGETHER:
+                self._flush()
+                self._put(memoryview(buffer))
+            else:
+                self._gathered += buffer
+                if len(self._gathered) >= MOST_TOGETHER:
+                    self._flush()
+            self.written += size
+
+    def _flush(self) -> None:
+        """Write the gathered buffers."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, bytearray()
             self._put(memoryview(gathered))
-        if self._gathered is not None and len(view) <= MOST_TOGETHER:
-            self._gathered += view
-        else:
-            self._put(view)
-        self.written += len(view)
 
     def _put(self, view: memoryview) -> None:
         done = 0
@@ -116,36 +127,13 @@ class Sink:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
 
-    @contextlib.contextmanager
-    def gathering(self) -> Iterator[None]:
-        """A context in which small buffers are copied together for fewer writes; at its end all are written."""
-        self._gathered = bytearray()
-        try:
-            yield
-        finally:        # after an error too: the buffers have their places in the file
-            gathered, self._gathered = self._gathered, None
-            if gathered and self.is_open:
-                self._put(memoryview(gathered))
-
-    def write_together(self, buffers: Iterable[BytesLike]) -> None:
-        """Append contiguous buffers of bytes, small ones with one write; raises the errors of ``write``."""
-        waiting: list[BytesLike] = []
-        size = 0
-        for buffer in buffers:
-            if waiting and size + len(buffer) > MOST_TOGETHER:
-                self.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
-                waiting, size = [], 0
-            waiting.append(buffer)
-            size += len(buffer)
-        if waiting:
-            self.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
-
     def persist(self) -> None:
         """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.
 
         Raises:
             OSError: as reported by the destination.
         """
+        self._flush()
         if hasattr(self._file, "flush"):
             self._file.flush()
 
@@ -159,6 +147,7 @@ class Sink:
         if not self.is_open:
             raise self._closed()
         try:
+            self._flush()
             self._finish()
         except BaseException:
             self.abort()
@@ -200,15 +189,17 @@ class FileSink(Sink):
         mode: permissions of a file without predecessor; None for the umask's.
         replaces: whether an old file may be replaced.
         follow_links: whether a symbolic link is followed; else the link is replaced by the file.
+        durable: whether the file is on disk when it takes its place, as for NewFile.
     """
 
     def __init__(
-        self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True
+        self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True, durable: bool = True
     ) -> None:
-        self._new = NewFile(path, mode=mode, replaces=replaces, follow_links=follow_links)
+        self._new = NewFile(path, mode=mode, replaces=replaces, follow_links=follow_links, durable=durable)
         super().__init__(path, self._new.file)
 
     def persist(self) -> None:
+        self._flush()
         self._new.persist()
 
     def _finish(self) -> None:
@@ -311,6 +302,7 @@ class UploadingSink(Sink):
         super().__init__(remote.name, self._new.file)
 
     def persist(self) -> None:
+        self._flush()
         self._new.persist()
 
     def _finish(self) -> None:
@@ -321,19 +313,21 @@ class UploadingSink(Sink):
         self._new.discard()
 
 
-def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
+def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS, *, durable: bool = True) -> Sink:
     """Open a destination for writing.
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a binary file object, an fsspec URL (``scheme://``), or
             an object with an fsspec filesystem ``fs`` and a ``path``. A Sink is returned as it is.
         conditions: on what is at the target at the commit.
+        durable: whether a local file is on disk at the commit, as for NewFile; without effect on other destinations.
 
     Returns:
-        A sink. For a local path, an old file stays until commit and is then replaced at once: the new bytes are on disk before
-        the new name. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an upload later are
-        uploaded while they are written, and appear at the commit. Other remote files appear as far as the filesystem can. A file
-        object, a device or a pipe is written to directly; the owner of a file object answers for half-written contents.
+        A sink. For a local path, an old file stays until commit and is then replaced at once: if durable, the new bytes are on
+        disk before the new name. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an
+        upload later are uploaded while they are written, and appear at the commit. Other remote files appear as far as the
+        filesystem can. A file object, a device or a pipe is written to directly; the owner of a file object answers for
+        half-written contents.
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed; or conditions where they cannot be kept:
@@ -355,7 +349,7 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
     if isinstance(located, str):
         if not is_file:
             return FileObjectSink(open(located, "wb", buffering=0), located, owned=True)
-        return FileSink(located, replaces=not conditions)
+        return FileSink(located, replaces=not conditions, durable=durable)
     if isinstance(where, io.TextIOBase):
         raise SchemaError(f"cannot write to {type(where).__name__}, a file of text: open it in binary mode, or take io.BytesIO")
     if hasattr(where, "write"):

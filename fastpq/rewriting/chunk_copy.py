@@ -62,9 +62,9 @@ def copy_chunk(
             if column_index is not None:
                 broken[COLUMN_INDEX], column_index = error, None
     moved_metadata = _metadata(plan, pages, start)
-    entry = fmt.ColumnChunk(file_offset=0, meta_data=moved_metadata)
-    entry.unknown = plan.metadata.chunk.unknown
-    return PlacedChunk(entry, moved_metadata, sealer, column_index, moved, bloom_filter), broken
+    placed = PlacedChunk.sealed(moved_metadata, sealer, column_index, moved, bloom_filter)
+    placed.entry.unknown = plan.metadata.chunk.unknown
+    return placed, broken
 
 
 def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:

@@ -15,12 +15,15 @@ from fastpq.stats.geospatial import GeospatialBounds
 from fastpq.write.encoded_chunk import EncodedChunk
 from fastpq.write.spec import ColumnSpec
 
+_GEOSPATIAL = (Geometry, Geography)
+
 
 class ChunkToWrite(NamedTuple):
     """Rows of a leaf that become a column chunk.
 
     Attributes:
         leaf: the leaf.
+        path: path of the column.
         spec: how the column is written.
         cipher: cipher of the chunk.
         row_group: ordinal of the row group, for errors.
@@ -28,6 +31,7 @@ class ChunkToWrite(NamedTuple):
     """
 
     leaf: LeafToWrite
+    path: tuple[str, ...]
     spec: ColumnSpec
     cipher: ModuleCipher
     row_group: int
@@ -50,16 +54,17 @@ def encode_chunk(chunk: ChunkToWrite) -> EncodedChunk:
         if entries is not None:
             writer.begin_dictionary(entries)
         writer.write(0, num_rows)
-        is_geospatial = isinstance(spec.descriptor.type.logical, Geometry | Geography)
-        return EncodedChunk(spec, chunk.cipher, writer, _geospatial_statistics(spec, values) if is_geospatial else None)
+        is_geospatial = isinstance(spec.type.logical, _GEOSPATIAL)
+        geospatial_statistics = _geospatial_statistics(spec, values) if is_geospatial else None
+        return EncodedChunk(chunk.path, spec, chunk.cipher, writer, geospatial_statistics)
     except ParquetError as error:
-        error.at(column=spec.descriptor.name, row_group=chunk.row_group)
+        error.at(column=".".join(chunk.path), row_group=chunk.row_group)
         raise
 
 
 def _geospatial_statistics(spec: ColumnSpec, values: ColumnInput) -> fmt.GeospatialStatistics | None:
     """Bounding box and types of a GEOMETRY or GEOGRAPHY column; the values are checked even without statistics."""
     assert values.reader is not None
-    bounds = GeospatialBounds(isinstance(spec.descriptor.type.logical, Geography))
+    bounds = GeospatialBounds(isinstance(spec.type.logical, Geography))
     bounds.observe(values.reader, 0, values.reader.count)
     return bounds.statistics() if spec.settings.statistics else None

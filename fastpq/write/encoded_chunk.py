@@ -18,17 +18,21 @@ from fastpq.stats.bounds import truncate_max, truncate_min
 from fastpq.write.row_groups import PlacedChunk
 from fastpq.write.spec import ColumnSpec
 
+_CHECKED = (Decimal, Time)      # types with values that their storage could exceed
+
 
 class EncodedChunk(NamedTuple):
     """A column chunk whose pages are still in memory.
 
     Attributes:
+        path: path of the column.
         spec: how the column is written.
         cipher: cipher of the chunk.
         writer: stored pages and their counts.
         geospatial_statistics: None for a column other than GEOMETRY and GEOGRAPHY.
     """
 
+    path: tuple[str, ...]
     spec: ColumnSpec
     cipher: ModuleCipher
     writer: ChunkWriter
@@ -40,21 +44,20 @@ class EncodedChunk(NamedTuple):
         Raises:
             SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
-        start = sink.written
-        sink.write_together(self.writer.pieces)
+        spec, writer, start = self.spec, self.writer, sink.written
+        sink.write_together(writer.pieces)
         pages = self._written_pages()
         metadata = self._metadata(pages, start)
         column_index = offset_index = None
-        if self.spec.has_page_index:
-            offset_index = pages.offset_index(start + self.writer.dictionary_page_size)
-            column_index = pages.column_index(self.spec.truncation) if self.spec.settings.statistics else None
-        entry = fmt.ColumnChunk(file_offset=0, meta_data=metadata)
-        return PlacedChunk(entry, metadata, self.cipher, column_index, offset_index, self.writer.bloom_filter)
+        if spec.has_page_index:
+            offset_index = pages.offset_index(start + writer.dictionary_page_size)
+            column_index = pages.column_index(spec.truncation) if spec.settings.statistics else None
+        return PlacedChunk.sealed(metadata, self.cipher, column_index, offset_index, writer.bloom_filter)
 
     def _written_pages(self) -> WrittenPages:
-        column, log = self.spec.descriptor, self.writer.pages
+        settings, log = self.spec.settings, self.writer.pages
         sizes, rows, entries, nulls, nans, unencoded = log.counts()
-        repetition, definition = column.max_repetition_level, column.max_definition_level
+        repetition, definition = settings.max_repetition_level, settings.max_definition_level
         of_repetition: Sequence[int] = ()
         of_definition: Sequence[int] = ()
         if repetition or definition > 1:
@@ -62,12 +65,13 @@ class EncodedChunk(NamedTuple):
             of_repetition = levels[:, : repetition + 1].ravel().tolist() if repetition else ()
             of_definition = levels[:, repetition + 1 :].ravel().tolist() if definition > 1 else ()
         return WrittenPages(
-            column=column,
+            type=self.spec.type,
+            order=settings.order,
             sizes=sizes,
             num_rows=rows,
             num_values=entries,
             null_counts=nulls,
-            total_order=self.spec.settings.total_order,
+            total_order=settings.total_order,
             minima=log.minima,
             maxima=log.maxima,
             nan_counts=nans,
@@ -81,20 +85,58 @@ class EncodedChunk(NamedTuple):
         spec, writer = self.spec, self.writer
         encodings, stats = _encodings(tuple(sorted(writer.page_counts.items())), spec.settings.max_definition_level > 0)
         return fmt.ColumnMetaData(
-            type=spec.descriptor.type.physical,
+            type=spec.type.physical,
             encodings=encodings,
-            path_in_schema=list(spec.path),
+            path_in_schema=list(self.path),
             codec=spec.codec.number,
             num_values=writer.num_values,
             total_uncompressed_size=writer.uncompressed_size,
             total_compressed_size=writer.stored_size,
             data_page_offset=start + writer.dictionary_page_size,
             dictionary_page_offset=start if writer.dictionary_page_size else None,
-            statistics=_statistics(spec, writer, pages),
+            statistics=self._statistics(pages),
             size_statistics=pages.size_statistics() if spec.settings.statistics else None,
             geospatial_statistics=self.geospatial_statistics,
             encoding_stats=stats,
         )
+
+    def _statistics(self, pages: WrittenPages) -> fmt.Statistics | None:
+        spec, writer = self.spec, self.writer
+        smallest, largest = writer.pages.minimum(), writer.pages.maximum()
+        if isinstance(spec.type.logical, _CHECKED):
+            for bound in (smallest, largest):
+                if bound is not None:
+                    self._check_bound(bound)
+        if not spec.settings.statistics:
+            return None
+        statistics = fmt.Statistics(null_count=writer.null_count)
+        if spec.settings.order in FLOAT_ORDERS:
+            statistics.nan_count = sum(pages.nan_counts)
+        elif writer.distinct_count >= 0:
+            statistics.distinct_count = writer.distinct_count
+        if smallest is None or largest is None:
+            return statistics
+        statistics.is_min_value_exact = statistics.is_max_value_exact = True
+        if spec.layout.conversion is Conversion.VARIABLE:
+            text = spec.type.is_text
+            smallest, statistics.is_min_value_exact = truncate_min(smallest, spec.truncation, text)
+            largest, exact = truncate_max(largest, spec.truncation, text)
+            statistics.is_max_value_exact = None if largest is None else exact
+        statistics.min_value, statistics.max_value = smallest, largest
+        return statistics
+
+    def _check_bound(self, bound: bytes) -> None:
+        """Refuse decimals of more digits than their type allows, and times outside of a day: strict readers reject these."""
+        spec, logical = self.spec, self.spec.type.logical
+        assert isinstance(logical, _CHECKED)
+        order: Literal["little", "big"] = "little" if spec.type.physical in (Type.INT32, Type.INT64) else "big"
+        value = int.from_bytes(bound, order, signed=True)
+        name = ".".join(self.path)
+        if isinstance(logical, Time):
+            if not 0 <= value < spec.layout.ticks:
+                raise SchemaError(f"a TIME of {value} {logical.unit}, outside of a day", column=name).showing(value)
+        elif abs(value) >= 10**logical.precision:
+            raise SchemaError(f"a decimal of more than {logical.precision} digits", column=name)
 
 
 @lru_cache(maxsize=256)
@@ -107,43 +149,3 @@ def _encodings(
         encodings.add(fmt.Encoding.RLE)
     stats = [fmt.PageEncodingStats(page_type=kind, encoding=encoding, count=count) for (kind, encoding), count in page_counts]
     return sorted(encodings), stats
-
-
-def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> fmt.Statistics | None:
-    smallest, largest = writer.pages.minimum(), writer.pages.maximum()
-    if isinstance(spec.descriptor.type.logical, Decimal | Time):
-        for bound in (smallest, largest):
-            if bound is not None:
-                _check_bound(spec, bound)
-    if not spec.settings.statistics:
-        return None
-    statistics = fmt.Statistics(null_count=writer.null_count)
-    if spec.settings.order in FLOAT_ORDERS:
-        statistics.nan_count = sum(pages.nan_counts)
-    elif writer.distinct_count >= 0:
-        statistics.distinct_count = writer.distinct_count
-    if smallest is None or largest is None:
-        return statistics
-    if spec.descriptor.type.physical is Type.BYTE_ARRAY and spec.layout.conversion is Conversion.VARIABLE:
-        text = spec.descriptor.type.is_text
-        statistics.min_value, statistics.is_min_value_exact = truncate_min(smallest, spec.truncation, text)
-        largest, exact = truncate_max(largest, spec.truncation, text)
-        if largest is not None:
-            statistics.max_value, statistics.is_max_value_exact = largest, exact
-        return statistics
-    statistics.min_value, statistics.is_min_value_exact = smallest, True
-    statistics.max_value, statistics.is_max_value_exact = largest, True
-    return statistics
-
-
-def _check_bound(spec: ColumnSpec, bound: bytes) -> None:
-    """Refuse decimals of more digits than their type allows, and times outside of a day; strict readers cut or reject these."""
-    column, logical = spec.descriptor, spec.descriptor.type.logical
-    assert isinstance(logical, Decimal | Time)
-    order: Literal["little", "big"] = "little" if column.type.physical in (Type.INT32, Type.INT64) else "big"
-    value = int.from_bytes(bound, order, signed=True)
-    if isinstance(logical, Time):
-        if not 0 <= value < spec.layout.ticks:
-            raise SchemaError(f"a TIME of {value} {logical.unit}, outside of a day", column=column.name).showing(value)
-    elif abs(value) >= 10**logical.precision:
-        raise SchemaError(f"a decimal of more than {logical.precision} digits", column=column.name)

@@ -10,7 +10,7 @@ from typing import Protocol
 from fastpq import format as fmt
 from fastpq.arrays.table import Table
 from fastpq.column.shred import LeafToWrite, table_leaves
-from fastpq.common.parallel import run_ordered, run_parallel
+from fastpq.common.parallel import resolve_threads, run_ordered, run_parallel
 from fastpq.common.progress import Meter, Span
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
@@ -49,7 +49,7 @@ class FileWriter:
         properties: options for columns and row groups.
         specs: how each column is written.
         row_groups: the row groups of the file, none yet.
-        threads: number of column chunks encoded at the same time.
+        threads: number of column chunks encoded at the same time; None for one a core.
         meter: told of the rows written; None without progress.
         description: source of the key-value metadata of each footer.
 
@@ -68,7 +68,7 @@ class FileWriter:
         specs: list[ColumnSpec],
         row_groups: RowGroups,
         *,
-        threads: int,
+        threads: int | None,
         meter: Meter | None,
         description: Description,
     ) -> None:
@@ -91,7 +91,8 @@ class FileWriter:
 
     def encodings(self) -> dict[str, EncodingChoice]:
         """The encodings chosen so far, by dotted path."""
-        return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
+        columns = zip(self._schema.columns, self._specs, strict=True)
+        return {column.name: spec.choice for column, spec in columns if spec.choice is not None}
 
     def check(self, table: Table, schema: ParquetSchema) -> None:
         """Refuse a table with other columns than the file, whose columns are the columns of its first table.
@@ -127,7 +128,7 @@ class FileWriter:
             self._waiting.append(_copied(table))
             return
         table = Table.concat([*self._waiting, table])
-        whole = table.num_rows - table.num_rows % self._row_group_rows(table)
+        whole = table.num_rows - table.num_rows % self._row_group_rows(table.num_rows, _table_bytes(table))
         if whole:
             self._write_rows(table.slice(0, whole))
         rest = table.slice(whole)
@@ -159,7 +160,8 @@ class FileWriter:
         self._write_rows(Table.concat(waiting))
 
     def _write_rows(self, table: Table) -> None:
-        size = self._row_group_rows(table)
+        table_bytes = _table_bytes(table)
+        size = self._row_group_rows(table.num_rows, table_bytes)
         if self._row_order is not None:
             table = self._row_order.apply(table, size)
         leaves = table_leaves(table, self._schema)
@@ -173,15 +175,15 @@ class FileWriter:
             )
             for start in starts
         ]
-        groups, specs = self._row_groups, self._specs
+        groups, columns = self._row_groups, [*zip(leaves, self._schema.paths, self._specs, strict=True)]
         wanted = (
-            ChunkToWrite(leaf, specs[index], groups.cipher(ordinal, index), ordinal, start, min(start + size, table.num_rows))
+            ChunkToWrite(leaf, path, spec, groups.cipher(ordinal, index), ordinal, start, min(start + size, table.num_rows))
             for ordinal, start in enumerate(starts, groups.next_ordinal(len(starts)))
-            for index, leaf in enumerate(leaves)
+            for index, (leaf, path, spec) in enumerate(columns)
         )
         # with threads, chunks are encoded ahead of the file, across row groups
-        is_alone = self._threads == 1 or _table_bytes(table) < LEAST_PARALLEL * len(starts) * len(leaves)
-        chunks = map(encode_chunk, wanted) if is_alone else run_ordered(encode_chunk, wanted, self._threads)
+        threads = 1 if table_bytes < LEAST_PARALLEL * len(starts) * len(leaves) else resolve_threads(self._threads)
+        chunks = map(encode_chunk, wanted) if threads == 1 else run_ordered(encode_chunk, wanted, threads)
         every = self._properties.checkpoint_every
         for entry in entries:
             placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
@@ -204,18 +206,18 @@ class FileWriter:
             try:
                 return choose_by_sample(leaves[index], self._specs[index], num_rows, size)
             except ParquetError as error:
-                error.at(column=self._specs[index].descriptor.name)
+                error.at(column=self._schema.columns[index].name)
                 raise
 
         undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None]
-        for index, choice in zip(undecided, run_parallel(choose, undecided, self._threads), strict=True):
+        for index, choice in zip(undecided, run_parallel(choose, undecided, resolve_threads(self._threads)), strict=True):
             if choice is not None:
                 self._specs[index] = self._specs[index].with_choice(choice)
 
-    def _row_group_rows(self, table: Table) -> int:
-        """Rows of a row group within both of its bounds, rows and bytes."""
+    def _row_group_rows(self, num_rows: int, table_bytes: int) -> int:
+        """Rows of a row group within both of its bounds, rows and bytes, for rows of so many bytes."""
         most = self._properties.row_group_size
-        bytes_a_row = _table_bytes(table) / max(table.num_rows, 1)
+        bytes_a_row = table_bytes / max(num_rows, 1)
         by_bytes = int(self._properties.row_group_bytes / bytes_a_row) if bytes_a_row else most
         return max(1, min(most, by_bytes))
 

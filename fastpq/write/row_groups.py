@@ -32,20 +32,9 @@ class PlacedChunk(NamedTuple):
         entry: plain footer entry.
         metadata: the entry's metadata, with the offsets of the pages.
         cipher: cipher of the chunk in the new file.
-        column_index, offset_index: page index with offsets in the new file; None for a chunk without one.
+        column_index, offset_index: stored modules of the page index; None for a chunk without one.
         bloom_filter: None for a chunk without one.
     """
-
-    entry: fmt.ColumnChunk
-    metadata: fmt.ColumnMetaData
-    cipher: ModuleCipher
-    column_index: fmt.ColumnIndex | None
-    offset_index: fmt.OffsetIndex | None
-    bloom_filter: SplitBlockBloomFilter | None
-
-
-class _SealedChunk(NamedTuple):
-    """A PlacedChunk whose indexes are sealed modules."""
 
     entry: fmt.ColumnChunk
     metadata: fmt.ColumnMetaData
@@ -53,6 +42,20 @@ class _SealedChunk(NamedTuple):
     column_index: BytesLike | None
     offset_index: BytesLike | None
     bloom_filter: SplitBlockBloomFilter | None
+
+    @classmethod
+    def sealed(
+        cls,
+        metadata: fmt.ColumnMetaData,
+        cipher: ModuleCipher,
+        column_index: fmt.ColumnIndex | None,
+        offset_index: fmt.OffsetIndex | None,
+        bloom_filter: SplitBlockBloomFilter | None,
+    ) -> PlacedChunk:
+        """A PlacedChunk of a page index with offsets in the new file; the encoded indexes of many chunks are fewer objects."""
+        columns = None if column_index is None else _module(cipher, ModuleType.COLUMN_INDEX, column_index)
+        offsets = None if offset_index is None else _module(cipher, ModuleType.OFFSET_INDEX, offset_index)
+        return cls(fmt.ColumnChunk(file_offset=0, meta_data=metadata), metadata, cipher, columns, offsets, bloom_filter)
 
 
 class RowGroups:
@@ -73,9 +76,10 @@ class RowGroups:
         self._paths = schema.paths
         self._encryptor = open_file_encryptor(encryption_properties, self._paths)
         self._row_groups: list[fmt.RowGroup] = []
-        # sealed page indexes of the row groups since the last footer, with the chunks' entries
-        self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
-        self._offset_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
+        # stored page indexes of all chunks since the last footer, whose first row group is next_indexed
+        self._column_indexes: list[BytesLike | None] = []
+        self._offset_indexes: list[BytesLike | None] = []
+        self._next_indexed = 0
         sink.write(self._encryptor.magic)
 
     def __len__(self) -> int:
@@ -104,31 +108,25 @@ class RowGroups:
         return self._encryptor.chunk_cipher(self._paths[column], ordinal, column)
 
     def add(self, row_group: fmt.RowGroup, chunks: Iterable[PlacedChunk]) -> None:
-        """Append a row group: place the chunks, write their bloom filters, and keep their sealed page indexes for the footer.
+        """Append a row group: place the chunks, write their bloom filters, and keep their page indexes for the footer.
 
         Args:
             row_group: its footer entry with ``num_rows`` and ``sorting_columns``; all other fields are set here.
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
         row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
-        with self._sink.gathering():
-            placed = [_sealed(chunk) for chunk in chunks]
-            for chunk in placed:
-                if chunk.bloom_filter is not None:
-                    self._place_filter(chunk.bloom_filter, chunk)
+        placed = list(chunks)
+        for chunk in placed:
+            if chunk.bloom_filter is not None:
+                self._place_filter(chunk.bloom_filter, chunk)
         described = [chunk.metadata for chunk in placed]
         row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
         row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
         if row_group.sorting_columns:
             row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
-        row_group.columns = []
-        for chunk in placed:
-            stored = self._encryptor.column_chunk(chunk.entry, chunk.cipher)
-            row_group.columns.append(stored)
-            if chunk.column_index is not None:
-                self._column_indexes.append((stored, chunk.column_index))
-            if chunk.offset_index is not None:
-                self._offset_indexes.append((stored, chunk.offset_index))
+        row_group.columns = [self._encryptor.column_chunk(chunk.entry, chunk.cipher) for chunk in placed]
+        self._column_indexes += [chunk.column_index for chunk in placed]
+        self._offset_indexes += [chunk.offset_index for chunk in placed]
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
@@ -141,36 +139,29 @@ class RowGroups:
             LimitError: a footer over 2^31 - 1 bytes.
         """
         place = self._sink.written
-        for chunk, sealed in self._column_indexes:
-            chunk.column_index_offset, chunk.column_index_length = place, len(sealed)
-            place += len(sealed)
-        for chunk, sealed in self._offset_indexes:
-            chunk.offset_index_offset, chunk.offset_index_length = place, len(sealed)
-            place += len(sealed)
-        sealed_indexes = [sealed for _, sealed in chain(self._column_indexes, self._offset_indexes)]
-        self._column_indexes, self._offset_indexes = [], []
+        chunks = [chunk for row_group in self._row_groups[self._next_indexed :] for chunk in row_group.columns]
+        for chunk, module in zip(chunks, self._column_indexes, strict=True):
+            if module is not None:
+                chunk.column_index_offset, chunk.column_index_length = place, len(module)
+                place += len(module)
+        for chunk, module in zip(chunks, self._offset_indexes, strict=True):
+            if module is not None:
+                chunk.offset_index_offset, chunk.offset_index_length = place, len(module)
+                place += len(module)
+        indexes = [module for module in chain(self._column_indexes, self._offset_indexes) if module is not None]
+        self._column_indexes, self._offset_indexes, self._next_indexed = [], [], len(self._row_groups)
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
-        self._sink.write_together([*sealed_indexes, self._encryptor.frame_footer(fmt.encode(footer))])
+        self._sink.write_together([*indexes, self._encryptor.frame_footer(fmt.encode(footer))])
 
-    def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: _SealedChunk) -> None:
+    def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: PlacedChunk) -> None:
         """Write the bloom filter of a chunk, and its place to the chunk's metadata."""
         chunk.metadata.bloom_filter_offset = self._sink.written
         for module in serialized_filter(bloom_filter, chunk.cipher):
             self._sink.write(module)
         chunk.metadata.bloom_filter_length = self._sink.written - chunk.metadata.bloom_filter_offset
-
-
-def _sealed(chunk: PlacedChunk) -> _SealedChunk:
-    """A placed chunk with its indexes as modules: the encoded indexes of many chunks are fewer objects."""
-    column_index = offset_index = None
-    if chunk.column_index is not None:
-        column_index = _module(chunk.cipher, ModuleType.COLUMN_INDEX, chunk.column_index)
-    if chunk.offset_index is not None:
-        offset_index = _module(chunk.cipher, ModuleType.OFFSET_INDEX, chunk.offset_index)
-    return _SealedChunk(chunk.entry, chunk.metadata, chunk.cipher, column_index, offset_index, chunk.bloom_filter)
 
 
 def _module(cipher: ModuleCipher, kind: ModuleType, index: fmt.ColumnIndex | fmt.OffsetIndex) -> BytesLike:

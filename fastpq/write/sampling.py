@@ -42,7 +42,7 @@ def choose_by_sample(leaf: LeafToWrite, spec: ColumnSpec, num_rows: int, row_gro
     if values == 0:
         return None
     sizes = {}
-    for encoding in automatic_encodings(spec.descriptor.type, is_dictionary=leaf.is_dictionary):
+    for encoding in automatic_encodings(spec.type, is_dictionary=leaf.is_dictionary):
         sizes[encoding] = sum(_stored_size(run, replace(spec.settings, value_encoding=encoding), spec) for run in runs)
     sample = Sample(
         values=values,

@@ -20,7 +20,7 @@ from fastpq.index.written_pages import FLOAT_ORDERS
 from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import MAX_LEVEL
-from fastpq.schema.types import Decimal, Time, Type
+from fastpq.schema.types import ColumnType, Decimal, Time, Type
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 from fastpq.write.choice import EncodingChoice
@@ -40,11 +40,10 @@ _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
 class ColumnSpec(NamedTuple):
-    """How one column is written.
+    """How a column is written; columns written alike share a spec.
 
     Attributes:
-        descriptor: the column.
-        path: its path.
+        type: type of the column.
         layout: form of the values in memory.
         codec: compression of the pages.
         settings: levels, encodings, statistics and page sizes.
@@ -54,8 +53,7 @@ class ColumnSpec(NamedTuple):
         choice: encoding and reason; None until a sample is taken.
     """
 
-    descriptor: ColumnDescriptor
-    path: tuple[str, ...]
+    type: ColumnType
     layout: Layout
     codec: Codec
     settings: ChunkSettings
@@ -96,24 +94,24 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
         if getattr(properties, option) > LARGEST_INT32:
             raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {getattr(properties, option)}")
-    names_columns = False
-    columns = [(column, path, ".".join(path)) for column, path in zip(schema.columns, schema.paths, strict=True)]
+    names: list[str] = []       # of all columns, where an option names some
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
         given = getattr(properties, option)
         if not given or not isinstance(given, _COLLECTIONS):
             continue
-        if unknown := sorted(set(given) - {name for _, _, name in columns}):
+        names = [column.name for column in schema.columns]
+        if unknown := sorted(set(given) - set(names)):
             raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")
-        names_columns = True
-    if names_columns:
-        return [_column_spec(column, path, name, properties) for column, path, name in columns]
+    if names:
+        return [_column_spec(column, name, properties) for column, name in zip(schema.columns, names, strict=True)]
     specs: list[ColumnSpec] = []
     alike: dict[object, ColumnSpec] = {}        # without options by name, columns of equal type and levels are written alike
-    for column, path, name in columns:
+    for column in schema.columns:
         kind = column.type, column.max_definition_level, column.max_repetition_level
-        if kind not in alike:
-            alike[kind] = _column_spec(column, path, name, properties)
-        specs.append(ColumnSpec(column, path, *alike[kind][2:]))
+        spec = alike.get(kind)
+        if spec is None:
+            spec = alike[kind] = _column_spec(column, column.name, properties)
+        specs.append(spec)
     return specs
 
 
@@ -125,15 +123,15 @@ def _check_text(text: str) -> None:
         raise SchemaError(f"key_value_metadata: {text!r:.50} is no Unicode text ({error.reason} at {error.start})") from None
 
 
-def _column_spec(column: ColumnDescriptor, path: tuple[str, ...], name: str, properties: WriterProperties) -> ColumnSpec:
-    """The ColumnSpec of a column, by its path and dotted name."""
+def _column_spec(column: ColumnDescriptor, name: str, properties: WriterProperties) -> ColumnSpec:
+    """The ColumnSpec of a column of a dotted name."""
     if column.max_definition_level > MAX_LEVEL:
         raise LimitError(f"more than {MAX_LEVEL} levels", column=name)
     type_, uses, writes = column.type, properties.use_dictionary, properties.write_statistics
     asked = _encoding_asked_for(column, name, properties.column_encoding) if properties.column_encoding else None
     fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(name, False)) if properties.bloom_filter else (None, None)
     statistics = writes if isinstance(writes, bool) else name in writes
-    order = order_of(type_) if statistics or isinstance(type_.logical, Decimal | Time) else Order.ORDER_NONE
+    order = order_of(type_) if statistics or isinstance(type_.logical, (Decimal, Time)) else Order.ORDER_NONE
     total_order = properties.float_order == "total" and order in FLOAT_ORDERS
     if asked is None:
         dictionary = (uses if isinstance(uses, bool) else name in uses) and type_.physical is not Type.BOOLEAN
@@ -161,8 +159,7 @@ def _column_spec(column: ColumnDescriptor, path: tuple[str, ...], name: str, pro
     )
     codec, level = properties.compression, properties.compression_level
     return ColumnSpec(
-        descriptor=column,
-        path=path,
+        type=type_,
         layout=layout_of(type_),
         codec=codec_for_write(
             codec.get(name) if isinstance(codec, Mapping) else codec, level.get(name) if isinstance(level, Mapping) else level

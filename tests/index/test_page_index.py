@@ -20,6 +20,7 @@ from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.schema import types
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.types import ColumnType, Type
+from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 
 BYTES = ColumnType(Type.BYTE_ARRAY)
@@ -186,7 +187,7 @@ def page(values: int, nulls: int, bounds: tuple[bytes, bytes] | None, nan_count:
 
 def written(type_: ColumnType, *pages: Page) -> WrittenPages:
     lists: dict[str, Any] = {name: [each[name] for each in pages] for name in page(0, 0, None)}
-    return WrittenPages(column=column(type_), **lists)
+    return WrittenPages(type=type_, order=order_of(type_), **lists)
 
 
 def build(type_: ColumnType, *pages: Page, truncation: int = 64) -> fmt.ColumnIndex | None:

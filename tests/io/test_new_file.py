@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import stat
@@ -105,8 +106,14 @@ def test_a_signal_leaves_no_temporary_file(by: int, tmp_path: Path) -> None:
 
 @linux
 def test_a_file_that_cannot_be_opened_by_its_descriptor_gets_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exists = os.path.exists
-    monkeypatch.setattr(os.path, "exists", lambda path: not str(path).startswith("/proc") and exists(path))
+    status = os.stat
+
+    def without_proc(path: Any, **options: Any) -> os.stat_result:
+        if str(path).startswith("/proc"):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return status(path, **options)
+
+    monkeypatch.setattr(os, "stat", without_proc)
     with open_sink(tmp_path / "out") as sink:
         sink.write(b"x")
         assert len(temporary_files(str(tmp_path / "out"))) == 1
@@ -168,6 +175,47 @@ def test_directories_are_synced(way: str, tmp_path: Path, synced: list[str]) -> 
     synced.clear()
     replace_json(str(tmp_path / "new" / "commit.json"), {"a": 1})
     assert synced == [str(tmp_path / "new")]
+
+
+@linux
+@pytest.mark.parametrize("durable", [True, False])
+def test_files_without_durability_are_not_synced(
+    durable: bool, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bool] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(is_folder(descriptor)))
+
+    def check(files: int, folders: int) -> None:
+        assert (synced.count(False), synced.count(True)) == ((files, folders) if durable else (0, 0))
+        synced.clear()
+
+    path = tmp_path / "file"
+    for number in range(2):     # a new file, and one in place of another
+        fastpq.write_table({"a": [number]}, path, durable=durable)
+        check(1, 1)
+        assert fastpq.read_table(path)["a"].to_pylist() == [number]
+    with fastpq.ParquetWriter(path, row_group_size=10, checkpoint_every=1, durable=durable) as writer:
+        writer.write_table({"a": np.arange(10)})
+        check(1, 1)
+        assert len(temporary_files(str(path))) == 1     # the end of the process leaves the checkpoint in either case
+        assert fastpq.read_table(path)["a"].to_pylist() == [1]
+    check(1, 1)
+    assert names(tmp_path) == ["file"]
+    rows = {"p": ["a", "b"], "x": [1, 2]}
+    root = tmp_path / "root"
+    fastpq.write_dataset(rows, root, partition_by=["p"], durable=durable)
+    check(2, 4)     # parent and root hold the names of new directories
+    fastpq.write_dataset(iter([rows]), root, partition_by=["p"], properties=fastpq.WriterProperties(durable=durable))
+    check(2, 2)
+    assert sorted(fastpq.read_table(root)["x"].to_pylist()) == [1, 1, 2, 2]
+
+
+def test_durability_is_true_or_false(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="durable is True or False"):
+        fastpq.write_table({"a": [1]}, tmp_path / "file", durable="no")     # type: ignore[arg-type]
+    file = io.BytesIO()
+    fastpq.write_table({"a": [1]}, file, durable=False)     # without effect
+    assert fastpq.read_table(file.getvalue())["a"].to_pylist() == [1]
 
 
 def failing(number: int, monkeypatch: pytest.MonkeyPatch, name: str, is_met: Callable[[int], bool]) -> None:
@@ -322,7 +370,9 @@ class Liar:
 )
 def test_file_objects_that_lie_about_a_write(answer: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="file object"):
-        open_sink(Liar(answer)).write(b"abc")
+        sink = open_sink(Liar(answer))
+        sink.write(b"abc")
+        sink.persist()
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

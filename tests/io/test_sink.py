@@ -31,16 +31,17 @@ class Counting(io.BytesIO):
         ([10] * 5, [50]),
         ([MOST_TOGETHER, 1, 1], [MOST_TOGETHER, 2]),
         ([1, MOST_TOGETHER - 1, 5, 3 * MOST_TOGETHER, 7], [MOST_TOGETHER, 5, 3 * MOST_TOGETHER, 7]),
-        ([MOST_TOGETHER // 2 + 1] * 3, [MOST_TOGETHER // 2 + 1] * 3),
+        ([MOST_TOGETHER // 2 + 1] * 3, [MOST_TOGETHER + 2, MOST_TOGETHER // 2 + 1]),
     ],
 )
 def test_small_buffers_are_written_together(given: list[int], written: list[int]) -> None:
     file, data = Counting(), [bytes([number]) * size for number, size in enumerate(given)]
     sink = open_sink(file)
     sink.write_together(memoryview(part) if number % 2 else part for number, part in enumerate(data))
+    assert sink.written == sum(given)
+    sink.persist()
     assert file.sizes == written
     assert file.getvalue() == b"".join(data)
-    assert sink.written == sum(given)
 
 
 def test_a_file_of_many_columns_takes_few_writes() -> None:
@@ -50,20 +51,22 @@ def test_a_file_of_many_columns_takes_few_writes() -> None:
     assert fastpq.read_table(file.getvalue())["c999"].to_pylist() == [999]
 
 
-def test_gathered_buffers_are_written_at_the_end_of_the_context() -> None:
+def test_small_buffers_wait_for_others() -> None:
     file = Counting()
     sink = open_sink(file)
-    with sink.gathering():
-        sink.write(b"a")
-        sink.write_together([b"b", b"c"])
-        assert (file.sizes, sink.written) == ([], 3)
-        sink.write(b"d" * MOST_TOGETHER)
-        assert (file.sizes, sink.written) == ([3], 3 + MOST_TOGETHER)
-        sink.write(b"e" * (MOST_TOGETHER + 1))
-        sink.write(b"f")
+    sink.write(b"a")
+    sink.write_together([b"b", b"c"])
+    assert (file.sizes, sink.written) == ([], 3)
+    sink.write(b"d" * MOST_TOGETHER)
+    assert (file.sizes, sink.written) == ([3 + MOST_TOGETHER], 3 + MOST_TOGETHER)
+    sink.write(b"e")
+    sink.write(b"f" * (MOST_TOGETHER + 1))
     sink.write(b"g")
-    assert file.sizes == [3, MOST_TOGETHER, MOST_TOGETHER + 1, 1, 1]
-    assert file.getvalue() == b"abc" + b"d" * MOST_TOGETHER + b"e" * (MOST_TOGETHER + 1) + b"fg"
+    sink.persist()
+    sink.write(b"h")
+    sink.commit()
+    assert file.sizes == [3 + MOST_TOGETHER, 1, MOST_TOGETHER + 1, 1, 1]
+    assert file.getvalue() == b"abc" + b"d" * MOST_TOGETHER + b"e" + b"f" * (MOST_TOGETHER + 1) + b"gh"
     assert sink.written == len(file.getvalue())
 
 
@@ -76,20 +79,16 @@ def test_gathered_buffers_are_written_once(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError
 
     monkeypatch.setattr(file, "write", write)
-    with pytest.raises(OSError), sink.gathering():
-        sink.write(b"a")
-        sink.write(bytes(MOST_TOGETHER))
-    assert file.getvalue() == b"a"
+    sink.write(b"a")
+    for _ in range(2):
+        with pytest.raises(OSError):
+            sink.write(bytes(MOST_TOGETHER + 1))
+    assert file.getvalue() == b"a" + bytes(MOST_TOGETHER + 1)
 
 
-def test_gathered_buffers_keep_their_places_after_an_error() -> None:
+def test_an_abort_gives_up_small_buffers() -> None:
     file = Counting()
     sink = open_sink(file)
-    with pytest.raises(KeyError), sink.gathering():
-        sink.write(b"a")
-        raise KeyError
-    assert (file.getvalue(), sink.written) == (b"a", 1)
-    with sink.gathering():
-        sink.write(b"b")
-        sink.abort()
-    assert file.getvalue() == b"a"
+    sink.write(b"a")
+    sink.abort()
+    assert file.getvalue() == b""

@@ -608,7 +608,8 @@ def test_a_file_object_that_takes_nothing() -> None:
             return None
 
     with pytest.raises(BlockingIOError, match="no bytes in write"):
-        open_sink(Full()).write(b"abc")
+        with open_sink(Full()) as sink:
+            sink.write(b"abc")
 
 
 def test_a_folder_that_cannot_be_synced_is_refused_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
