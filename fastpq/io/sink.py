@@ -86,7 +86,7 @@ class Sink:
         self.written = 0
 
     def write(self, buffer: BytesLike) -> None:
-        """Append a contiguous buffer; small ones reach the destination together, at the latest at persist and commit.
+        """Append a contiguous buffer; small ones reach the destination together, at the latest by flush, persist or commit.
 
         Raises:
             OSError: as reported by the destination.
@@ -103,16 +103,16 @@ class Sink:
         for buffer in buffers:
             size = len(buffer)
             if size > MOST_TOGETHER:
-                self._flush()
+                self.flush()
                 self._put(memoryview(buffer))
             else:
                 self._gathered += buffer
                 if len(self._gathered) >= MOST_TOGETHER:
-                    self._flush()
+                    self.flush()
             self.written += size
 
-    def _flush(self) -> None:
-        """Write the gathered buffers."""
+    def flush(self) -> None:
+        """Give the gathered buffers to the destination; raises the errors of ``write``."""
         if self._gathered:
             gathered, self._gathered = self._gathered, bytearray()
             self._put(memoryview(gathered))
@@ -133,7 +133,7 @@ class Sink:
         Raises:
             OSError: as reported by the destination.
         """
-        self._flush()
+        self.flush()
         if hasattr(self._file, "flush"):
             self._file.flush()
 
@@ -147,7 +147,7 @@ class Sink:
         if not self.is_open:
             raise self._closed()
         try:
-            self._flush()
+            self.flush()
             self._finish()
         except BaseException:
             self.abort()
@@ -199,7 +199,7 @@ class FileSink(Sink):
         super().__init__(path, self._new.file)
 
     def persist(self) -> None:
-        self._flush()
+        self.flush()
         self._new.persist()
 
     def _finish(self) -> None:
@@ -302,7 +302,7 @@ class UploadingSink(Sink):
         super().__init__(remote.name, self._new.file)
 
     def persist(self) -> None:
-        self._flush()
+        self.flush()
         self._new.persist()
 
     def _finish(self) -> None:

@@ -74,6 +74,7 @@ class _Writing(TypedDict, total=False):
     arrowSchema: bool | str
     keyValueMetadata: str
     checkpointEvery: int | str
+    durable: bool | str
 
 
 class EncryptionKeywords(_Encryption, ServiceKeywords, total=False):

@@ -188,6 +188,7 @@ class FileWriter:
         for entry in entries:
             placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
             groups.add(entry, placed if self._meter is None else self._told(placed, self._meter.span(entry.num_rows)))
+            self._sink.flush()
             if every and len(groups) % every == 0:
                 self._write_footer({CHECKPOINT_KEY: str(len(groups))})
                 self._sink.persist()
