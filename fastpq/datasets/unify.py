@@ -20,7 +20,7 @@ from fastpq.datasets.hive import infer_partition_type
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType
-from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema, int96_types
 from fastpq.schema.shape import shape_field, shape_of
 from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, String, Time, Timestamp, Type, Unknown
 
@@ -137,8 +137,8 @@ def given_fields(schema: Any) -> dict[str, DatasetField]:
         SchemaError: no schema, or no type.
     """
     if isinstance(schema, ParquetSchema):
-        every = range(len(schema.columns))
-        fields = [shape_field(shape_of(node, every)) for node in schema.root.children]
+        every, types = range(len(schema.columns)), int96_types(schema.columns, "ns")
+        fields = [shape_field(shape_of(node, every, types)) for node in schema.root.children]
         return {field.name: DatasetField(field) for field in fields}
     if hasattr(schema, "__arrow_c_schema__"):
         from fastpq.arrow.capsules_in import take_schema

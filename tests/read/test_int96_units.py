@@ -217,6 +217,16 @@ def test_a_dataset_has_one_unit_in_all_files(tmp_path: Path) -> None:
         fastpq.read_dataset(tmp_path, coerce_int96_timestamp_unit="ns")
 
 
+def test_the_schema_of_a_dataset_is_one_that_can_be_given(tmp_path: Path) -> None:
+    column = int96(seconds_of(FAR))
+    for name, table in (("a", Table({"i": column, "t": column})), ("b", Table({"i": column}))):
+        with (tmp_path / f"{name}.parquet").open("wb") as sink:
+            written(table, sink)
+    found = fastpq.ParquetDataset(tmp_path, schema=fastpq.ParquetFile(tmp_path / "a.parquet").schema).read()
+    assert unit_of(found["t"]) == "us"
+    assert stored(found.flat("t")) == [*expected(FAR, "us"), *[None] * ROWS]
+
+
 def test_recovered_rows_are_not_lost_for_their_unit() -> None:
     recovered = fastpq.recover_table(file_of(FAR))
     assert not recovered.report.losses
