@@ -31,9 +31,10 @@ cdef class LayerOutput:
 
     Args:
         layer: a fastpq.schema.shape.Layer.
+        expected: number of entries with memory from the start: blocks that a growing buffer leaves stay in memory as idle ones.
     """
 
-    def __cinit__(self, object layer):
+    def __cinit__(self, object layer, int64_t expected=0):
         self.is_list = layer.is_list
         self.slot_repetition = layer.slot_repetition
         self.slot_definition = layer.slot_definition
@@ -41,6 +42,10 @@ cdef class LayerOutput:
         self.element_definition = layer.element_definition
         self.starts = GrowingBuffer()
         self.flags = GrowingBuffer()
+        if expected:
+            self.flags.room(<size_t>expected + 1)
+            if self.is_list:
+                self.starts.room(<size_t>(expected + 1) * sizeof(int32_t))
 
     cdef int append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil:
         cdef uint8_t* flags = self.flags.room(<size_t>count + 1)
@@ -70,11 +75,17 @@ cdef class LayerOutput:
         cdef int32_t* end = <int32_t*>self.starts.room(sizeof(int32_t))
         end[0] = <int32_t>self.elements
         self.starts.size += sizeof(int32_t)
-        return self.starts.array(np.int32)
+        return compact_array(self.starts, np.int32)
 
     def validity(self):
         """(bitmap or None, number of nulls)."""
         return packed(self.flags)
+
+
+cdef object compact_array(GrowingBuffer buffer, object dtype):
+    """The contents of a buffer, in an array with little unused memory."""
+    array = buffer.array(dtype)
+    return array.copy() if buffer.capacity > 4 * buffer.size + SLACK else array
 
 
 cdef object packed(GrowingBuffer flags):
@@ -89,11 +100,10 @@ cdef class NestedOutput(Output):
     Args:
         leaf: a fastpq.schema.shape.LeafShape.
         width: bytes of one value in memory.
-        expected: number of slots with memory from the start.
+        expected: number of entries with memory from the start.
     """
 
     def __cinit__(self, object leaf, int64_t width, int64_t expected=0):
-        self.layers = tuple([LayerOutput(layer) for layer in leaf.layers])
         self.max_repetition = leaf.column.max_repetition_level
         self.max_definition = leaf.column.max_definition_level
         self.slot_definition = leaf.slot_definition
@@ -102,8 +112,9 @@ cdef class NestedOutput(Output):
         self.width = width
         self.buffers = []
         try:
+            self.layers = tuple([LayerOutput(layer, expected) for layer in leaf.layers])
             self.values.room(<size_t>(expected * width))
-            self.flags.room(<size_t>expected)
+            self.flags.room(<size_t>expected + 1)
         except MemoryError as error:
             raise LimitError(f"no memory for {expected} values") from error
 
@@ -117,8 +128,7 @@ cdef class NestedOutput(Output):
 
     def contents(self):
         """The values of all slots: uint8, slots * width bytes, in an array with little unused memory."""
-        values = self.values.array()
-        return values.copy() if self.values.capacity > 4 * self.values.size + SLACK else values
+        return compact_array(self.values, np.uint8)
 
     def validity(self):
         """(bitmap or None, number of nulls)."""
