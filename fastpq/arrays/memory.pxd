@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 cdef void* block_take(size_t size, size_t* capacity) noexcept nogil
+cdef void* block_reuse(size_t size, size_t* capacity) noexcept nogil
 cdef void block_give(void* block, size_t capacity) noexcept nogil
 
 

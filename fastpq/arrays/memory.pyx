@@ -115,6 +115,23 @@ cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
     return block
 
 
+cdef void* block_reuse(size_t size, size_t* capacity) noexcept nogil:
+    # As block_take, from a larger idle block, of less than twice the size, where there is none of the very class.
+    global idle
+    cdef void* block = NULL
+    cdef int first = class_of(size), index
+    if FASTPQ_BLOCKS_ARE_KEPT and size >= <size_t>1 << SMALLEST_SHIFT:
+        with lock:
+            for index in range(first, min(first + 4, <int>CLASSES)):
+                if shelves[index].count:
+                    shelves[index].count -= 1
+                    block = shelves[index].blocks[shelves[index].count]
+                    capacity[0] = class_size(index)
+                    idle -= <int64_t>capacity[0]
+                    break
+    return block if block != NULL else block_take(size, capacity)
+
+
 cdef int64_t free_idle(int64_t keep) noexcept nogil:
     # Frees idle blocks, the largest first, until keep bytes are left; returns the number of freed bytes.
     global idle

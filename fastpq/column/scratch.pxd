@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t
 
-from fastpq.arrays.memory cimport block_give, block_take
+from fastpq.arrays.memory cimport block_give, block_reuse
 
 
 cdef struct Scratch:
@@ -16,7 +16,7 @@ cdef inline uint8_t* scratch_reserve(Scratch* scratch, size_t size) except NULL 
     if scratch.size < wanted:
         block_give(scratch.data, scratch.size)
         scratch.size = 0
-        scratch.data = <uint8_t*>block_take(wanted + (wanted >> 2), &scratch.size)
+        scratch.data = <uint8_t*>block_reuse(wanted + (wanted >> 2), &scratch.size)
         if scratch.data == NULL:
             scratch.size = 0
             with gil:
