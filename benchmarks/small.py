@@ -8,6 +8,7 @@ is read by the other one, and compared, before any time counts.
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import statistics
 import tempfile
@@ -103,8 +104,8 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
 
 
 def tiny_jobs(folder: Path) -> list[SmallJob]:
-    """Files of ten rows, one after the other."""
-    arrays = {"a": np.arange(10), "b": np.arange(10) / 2}
+    """Files of ten rows, one after the other, under new names: where a file replaces another one, ext4 puts it on disk."""
+    arrays, names = {"a": np.arange(10), "b": np.arange(10) / 2}, itertools.count()
     ours, theirs = folder / "tiny.parquet", folder / "tiny_pyarrow.parquet"
 
     def repeated(work: Callable[[], object]) -> Callable[[], object]:
@@ -114,19 +115,22 @@ def tiny_jobs(folder: Path) -> list[SmallJob]:
 
         return works
 
+    def new() -> Path:
+        return folder / f"tiny-{next(names)}.parquet"
+
     def check() -> None:
+        fastpq.write_table(arrays, ours)
         truth = pa.table(arrays)
         require_equal(pq.read_table(ours), truth)
         require_equal(pa.table(fastpq.read_table(theirs)), truth)
 
-    write_theirs = repeated(lambda: pq.write_table(pa.table(arrays), theirs))
+    pq.write_table(pa.table(arrays), theirs)
+    write_theirs = repeated(lambda: pq.write_table(pa.table(arrays), new()))
     return [
-        SmallJob(
-            f"write {TINY_FILES} tiny files", repeated(lambda: fastpq.write_table(arrays, ours)), write_theirs, check
-        ),
+        SmallJob(f"write {TINY_FILES} tiny files", repeated(lambda: fastpq.write_table(arrays, new())), write_theirs, check),
         SmallJob(
             f"{NOT_DURABLE} {TINY_FILES} tiny files",
-            repeated(lambda: fastpq.write_table(arrays, ours, durable=False)),
+            repeated(lambda: fastpq.write_table(arrays, new(), durable=False)),
             write_theirs,
             check,
         ),
