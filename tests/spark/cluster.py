@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from tests.spark.conftest import KEYS_VARIABLE
-from tests.spark.daemon import KEY_SERVICE, PACKAGES, python_with
+from tests.spark.daemon import KEY_SERVICE, preloaded_python
 from tests.spark.jvms import QUICK, quick_jvm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,10 +49,15 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     """Start a cluster, whose processes have more variables in their environment, and stop it."""
+    with preloaded_python(folder, "s3fs", KEY_SERVICE) as python:
+        yield from _cluster_with(python, folder, variables)
+
+
+def _cluster_with(python: str, folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": python_with(folder, *PACKAGES, "fastpq.spark", KEY_SERVICE),
+        "PYSPARK_PYTHON": python,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": quick_jvm(),

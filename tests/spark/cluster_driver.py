@@ -29,6 +29,7 @@ from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer
 from tests.narrowing import present
 from tests.spark.cluster import WORKERS
+from tests.spark.daemon import JVM
 from tests.spark.jvms import quick_jvm
 from tests.spark.traces import PLANTED, gather
 
@@ -118,13 +119,12 @@ def append(frame: Any, place: Place, source: str = "fastpq") -> None:
 
 
 def killed_executor(spark: SparkSession, place: Place) -> None:
-    """Kill -9 of the executor's JVM, the grandparent of its Python worker, in the middle of a write."""
+    """Kill -9 of the executor's JVM in the middle of a write."""
     marker = place.mark("killed")
 
     def kill() -> None:
         if first_time(marker):
-            daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
-            os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+            os.kill(int(os.environ[JVM]), signal.SIGKILL)
             time.sleep(60)
 
     append(new_rows(spark, kill), place)

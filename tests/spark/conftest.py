@@ -18,7 +18,7 @@ from tests.conftest import USES_STORES
 from tests.interop.parquet_java import class_path
 from tests.io.object_stores import Store
 from tests.requirements import java_jars
-from tests.spark.daemon import KEY_SERVICE, PACKAGES, STORES, python_with
+from tests.spark.daemon import KEY_SERVICE, STORES, preloaded_python
 from tests.spark.jvms import QUICK, RUN_LOCALLY, make_archive, quick_jvm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,8 +102,8 @@ def spark(
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_PYTHON", python_with(scratch, *PACKAGES, *stores, "fastpq.spark", KEY_SERVICE))
+    with pytest.MonkeyPatch.context() as environment, preloaded_python(scratch, *stores, KEY_SERVICE) as python:
+        environment.setenv("PYSPARK_PYTHON", python)
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", str(ROOT))
         environment.setenv("SPARK_LAUNCHER_OPTS", QUICK)

@@ -1,29 +1,59 @@
-"""PySpark's daemon of workers, which loads modules before its first fork: each of a thousand workers would load these anew.
+"""PySpark's daemons, forked from one process that has loaded modules: each of them would load these anew, for seconds.
 
-``python -m tests.spark.daemon MODULE,... WORKER``, or ``python -m tests.spark.daemon MODULE,... fastpq.spark.jvm.daemon WORKER``
-for the daemon of the jar. Sessions whose workers load the modules, as those of users do, are those of test_jvm_session.py and
-test_example.py.
+Spark starts ``PYSPARK_PYTHON -m pyspark.daemon WORKER`` for each kind of worker, and for each environment of workers. The
+interpreter of the tests (preloaded_python) is a relay then: it gives its arguments, environment and standard streams to a process
+that has loaded what workers need (``python -m tests.spark.daemon DESCRIPTOR MODULE ...``), whose fork becomes the daemon. In
+test_jvm_session.py and test_example.py workers load the modules, as those of users do.
 """
 
 from __future__ import annotations
 
 import gc
+import json
+import os
+import select
 import shlex
+import signal
+import socket
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-
-from pyspark import daemon
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "fsspec")
-JAR_DAEMON = "fastpq.spark.jvm.daemon"
+PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "pandas", "fsspec", "fastpq.spark")
+WORKERS = ("pyspark.daemon", "pyspark.worker", *(
+    f"pyspark.sql.worker.{name}" for name in (
+        "create_data_source", "lookup_data_sources", "plan_data_source_read", "write_into_data_source",
+        "commit_data_source_write", "python_streaming_sink_runner",
+    )
+))
 KEY_SERVICE = "tests.spark.kms"
 STORES = ("s3fs", "adlfs", "gcsfs")
+JVM = "FASTPQ_TEST_JVM"             # the process that Spark runs in, for its workers: the daemon's parent is another one
+
+# Its arguments are the path of the socket and those of Python; it ends with the daemon and its workers.
+RELAY = f"""
+import json, os, socket, sys
+connection = socket.socket(socket.AF_UNIX)
+connection.connect(sys.argv[1])
+environment = {{**os.environ, "{JVM}": str(os.getppid())}}
+message = json.dumps([sys.argv[2:], environment, os.getcwd()]).encode()
+socket.send_fds(connection, [len(message).to_bytes(8, "little")], [0, 1, 2])
+connection.sendall(message)
+for number in (0, 1, 2):
+    os.close(number)
+connection.recv(1)
+"""
 
 
-def python_with(folder: Path, *modules: str) -> str:
-    """Write an interpreter for PYSPARK_PYTHON, whose daemons have loaded modules.
+@contextmanager
+def preloaded_python(folder: Path, *modules: str) -> Iterator[str]:
+    """An interpreter for PYSPARK_PYTHON, whose daemons have PySpark's workers, fastpq and more modules loaded.
 
     Spark has no setting for the daemons that plan: ``spark.python.daemon.module`` is for tasks alone. Spark puts an archive of
     PySpark before the installed package: each daemon would compile its modules, and each worker would read its table of contents
@@ -33,38 +63,72 @@ def python_with(folder: Path, *modules: str) -> str:
         folder: a folder for the interpreter.
         modules: the modules.
     """
-    path, python = folder / "python", shlex.quote(sys.executable)
+    relay, path = folder / "relay.py", folder / "python"
+    relay.write_text(RELAY)
+    with tempfile.TemporaryDirectory() as short, socket.socket(socket.AF_UNIX) as listener:     # paths of sockets have 107 bytes
+        place = Path(short) / "daemons"
+        listener.bind(os.fspath(place))
+        listener.listen(64)         # daemons that Spark starts while modules are loaded wait
+        write_script(path, f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(relay))} {shlex.quote(str(place))}")
+        command = [sys.executable, "-m", "tests.spark.daemon", str(listener.fileno()), *modules]
+        with subprocess.Popen(command, cwd=ROOT, pass_fds=[listener.fileno()], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL):
+            listener.close()        # a relay ends with an error if the process has ended
+            yield str(path)         # then its standard input ends, and so does the process
+
+
+def write_script(path: Path, relay: str) -> None:
+    """Write the interpreter: a relay for daemons, else Python."""
+    python = shlex.quote(sys.executable)
     path.write_text(
         f"""#!/bin/sh
 export PYTHONPATH={shlex.quote(str(ROOT))}
 if [ "$2" = pyspark.daemon ]; then
     shift 2
-    exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
-elif [ "$2" = {JAR_DAEMON} ]; then
-    shift
-    exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
+    exec {relay} "$@"
 fi
 exec {python} "$@"
 """
     )
     path.chmod(0o755)
-    return str(path)
+
+
+def serve(listener: socket.socket) -> None:
+    """Fork a process for each relay, which becomes a daemon of PySpark, until standard input ends."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            become_daemon(connection)
+        connection.close()
+
+
+def become_daemon(relay: socket.socket) -> None:
+    """Run PySpark's daemon with arguments, environment and standard streams of a relay; raises SystemExit."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    size, streams, _, _ = socket.recv_fds(relay, 8, 3)
+    with relay.makefile("rb") as stream:
+        arguments, environment, folder = json.loads(stream.read(int.from_bytes(size, "little")))
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["pyspark.daemon", *arguments]
+    daemon: Any = import_module("pyspark.daemon")
+    daemon.manager()
+    raise SystemExit
 
 
 def main() -> None:
-    """Load the modules that a worker needs, and the module of the worker; then run PySpark's daemon."""
-    modules, worker = sys.argv.pop(1).split(","), sys.argv[1]
-    if worker == "pyspark.sql.worker.lookup_data_sources":      # once in a session, and without a source
-        modules = []
-    elif worker == "pyspark.worker":        # whose tasks alone need pandas
-        modules.append("pandas")
-    for name in (*modules, worker):
+    """Load modules, and serve relays at a listening socket, given by its descriptor."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    for name in (*PACKAGES, *WORKERS, *sys.argv[2:]):
         import_module(name)
-    if worker == JAR_DAEMON:
-        import_module(sys.argv.pop(1)).main()
     gc.collect()
     gc.freeze()     # the collection after each task leaves the modules, and the pages that workers share, alone
-    daemon.manager()
+    serve(listener)
 
 
 if __name__ == "__main__":

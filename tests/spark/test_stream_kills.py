@@ -17,7 +17,7 @@ import fastpq
 from fastpq.spark.batches import open_file
 from fastpq.spark.listing import list_files
 from tests.io.object_stores import Store
-from tests.spark.daemon import PACKAGES, python_with
+from tests.spark.daemon import preloaded_python
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES, ROWS = 5, 5
@@ -49,35 +49,39 @@ def wait_for(batches: int, folder: Path, process: subprocess.Popen[bytes]) -> No
         time.sleep(0.01)
 
 
+def run_driver(batches: int | None, folder: Path, table: str) -> None:
+    """Kill the driver at some moment after so many batches have begun; None to let it come to its end."""
+    command = [sys.executable, "-m", "tests.spark.stream_driver", str(folder), table]
+    with (folder / LOG).open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        if batches is None:
+            assert process.wait(PATIENCE) == 0, (folder / LOG).read_text()[-4000:]
+        else:
+            wait_for(batches, folder, process)
+            time.sleep(random.uniform(0, 0.5))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("class_archive")
 def test_each_row_once(moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store("s3", moto_url)
-    python = python_with(tmp_path, *PACKAGES, "s3fs", "fastpq.spark")
-    for name, value in {**store.environment(), "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}.items():
-        monkeypatch.setenv(name, value)
     table = f"{store.scheme}://{store.new_bucket()}/set"
     (tmp_path / "in").mkdir()
     for number in range(FILES):
         fastpq.write_table({"id": range(number * ROWS, (number + 1) * ROWS)}, tmp_path / "in" / f"{number}.parquet")
-    draw = random.Random(os.environ.get("FASTPQ_TEST_SEED"))
-    command = [sys.executable, "-m", "tests.spark.stream_driver", str(tmp_path), table]
-    for batches in (draw.randint(*BEGUN), None):
-        with (tmp_path / LOG).open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        try:
-            if batches is None:
-                assert process.wait(PATIENCE) == 0, (tmp_path / LOG).read_text()[-4000:]
-            else:
-                wait_for(batches, tmp_path, process)
-                time.sleep(draw.uniform(0, 0.5))
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        for target in (str(tmp_path / "out"), table):
-            rows = rows_in(target)
-            assert len(rows) % ROWS == 0        # batches are whole
-            assert len(set(rows)) == len(rows)
+    with preloaded_python(tmp_path, "s3fs") as python:
+        for name, value in {**store.environment(), "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}.items():
+            monkeypatch.setenv(name, value)
+        for batches in (random.randint(*BEGUN), None):
+            run_driver(batches, tmp_path, table)
+            for target in (str(tmp_path / "out"), table):
+                rows = rows_in(target)
+                assert len(rows) % ROWS == 0        # batches are whole
+                assert len(set(rows)) == len(rows)
     for target in (str(tmp_path / "out"), table):
         assert rows_in(target) == list(range(FILES * ROWS))
