@@ -11,7 +11,8 @@ from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.datasets.unify import conform
 from fastpq.errors import UnsupportedError
 from fastpq.filters.answers import extreme_values
-from fastpq.schema.types import ColumnType
+from fastpq.read.int96 import UNITS
+from fastpq.schema.types import ColumnType, Timestamp
 
 if TYPE_CHECKING:
     from fastpq.datasets.dataset_answers import DatasetAnswers
@@ -58,7 +59,7 @@ def column_extremes(dataset: DatasetAnswers, name: str) -> tuple[Any, Any]:
             if column is None:
                 return None
             assert isinstance(type_, ColumnType)
-            if column.type != type_:        # INT96 in a coarser unit
+            if column.type != type_ and not own[name].is_stored_as(field):      # INT96 in a coarser unit
                 column = cast(Column, column_from_numpy(column.to_numpy(), type=type_, name=name))
             converted = conform(column, own[name], field)
             assert isinstance(converted, Column)
@@ -67,4 +68,14 @@ def column_extremes(dataset: DatasetAnswers, name: str) -> tuple[Any, Any]:
     columns = [column for column in dataset._opened.each(range(len(dataset._files)), extremes) if column is not None]
     if not columns:
         return None, None
-    return extreme_values(concat_columns(columns, name))
+    return extreme_values(concat_columns(_in_one_unit(columns), name))
+
+
+def _in_one_unit(columns: list[Column]) -> list[Column]:
+    """Columns of INT96 timestamps in the coarsest of their units; other columns as they are."""
+    types = {column.type for column in columns}
+    if len(types) == 1:
+        return columns
+    coarsest = max(types, key=lambda type_: UNITS.index(cast(Timestamp, type_.logical).unit))
+    dtype = f"datetime64[{cast(Timestamp, coarsest.logical).unit}]"
+    return [cast(Column, column_from_numpy(column.to_numpy().astype(dtype), type=coarsest)) for column in columns]

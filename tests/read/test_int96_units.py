@@ -222,9 +222,13 @@ def test_the_schema_of_a_dataset_is_one_that_can_be_given(tmp_path: Path) -> Non
     for name, table in (("a", Table({"i": column, "t": column})), ("b", Table({"i": column}))):
         with (tmp_path / f"{name}.parquet").open("wb") as sink:
             written(table, sink)
-    found = fastpq.ParquetDataset(tmp_path, schema=fastpq.ParquetFile(tmp_path / "a.parquet").schema).read()
+    (tmp_path / "c.parquet").write_bytes(written(Table({"i": int96(seconds_of(NEAR)), "t": int96(seconds_of(NEAR))})))
+    dataset = fastpq.ParquetDataset(tmp_path, schema=fastpq.ParquetFile(tmp_path / "a.parquet").schema)
+    found = dataset.read()
     assert unit_of(found["t"]) == "us"
-    assert stored(found.flat("t")) == [*expected(FAR, "us"), *[None] * ROWS]
+    assert stored(found.flat("t")) == [*expected(FAR, "us"), *[None] * ROWS, *expected(NEAR, "us")]
+    values = [value for value in found["t"].to_pylist() if value is not None]
+    assert dataset.min_max("t") == (min(values), max(values))
 
 
 def test_recovered_rows_are_not_lost_for_their_unit() -> None:
