@@ -130,7 +130,7 @@ class RowGroups:
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
-        """Write the page indexes since the last footer, and a footer of all row groups.
+        """Write the page indexes since the last footer, and a footer of all row groups; both reach the destination.
 
         Args:
             footer: version, schema, key-value metadata, writer and column orders; all other fields are set here.
@@ -155,6 +155,7 @@ class RowGroups:
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
         self._sink.write_together([*indexes, self._encryptor.frame_footer(fmt.encode(footer))])
+        self._sink.flush()
 
     def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: PlacedChunk) -> None:
         """Write the bloom filter of a chunk, and its place to the chunk's metadata."""

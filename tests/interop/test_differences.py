@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import io
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -372,6 +373,17 @@ def failing(folder: Path) -> None:
     assert pq.read_metadata(path).num_rows == 0     # what was there is lost
 
 
+@case("a power failure soon after a write")
+def power_failures(folder: Path) -> None:
+    synced: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", synced.append)
+        fastpq.write_table({"a": [1]}, folder / "quick.parquet", durable=False)
+        assert not synced
+        fastpq.write_table({"a": [1]}, folder / "safe.parquet")
+    assert len(synced) == 2         # the file, and the directory with its name
+
+
 @case("a dataset that gets more rows")
 def appended(folder: Path) -> None:
     other = pa.table({"other": [1]})
@@ -419,8 +431,10 @@ def test_each_row_of_the_page_has_a_test() -> None:
     assert rows_of_page() == list(CASES)
 
 
-# fastparquet leaves files to the garbage collector
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+# fastparquet leaves files to the garbage collector, and asks NumPy 2.5 for NaT without a unit
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:The 'generic' unit:DeprecationWarning"
+)
 @pytest.mark.parametrize("text", CASES)
 def test_difference(text: str, tmp_path: Path) -> None:
     CASES[text](tmp_path)

@@ -11,7 +11,7 @@ BOUNDS = {
     "read-flat": (65, 19, 31, 13),
     "read-list-of-strings": (76, 22, 35, 14),
     "read-encrypted": (80, 23, 38, 16),
-    "write-flat": (77, 22, 41, 20),
+    "write-flat": (79, 22, 41, 20),
 }
 
 
