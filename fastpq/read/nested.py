@@ -27,6 +27,7 @@ from fastpq.schema.shape import Shape
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
     from fastpq.column.nested_reader import NestedReader
+BYTES_A_LAYER = 5       # of an entry: a flag and an offset
 
 
 class NestedReading:
@@ -59,7 +60,8 @@ class NestedReading:
             for leaf, chunks in numbered:
                 run = chunks[start:stop]
                 width = opener.layout(leaf).width
-                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, _expected([chunk for chunk, _ in run], width))
+                each = width + BYTES_A_LAYER * len(leaves[leaf.index].layers)
+                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, _expected([chunk for chunk, _ in run], each))
                 self._work.append((run, output))
             self._parts.append(part)
 
@@ -91,11 +93,11 @@ class NestedReading:
                     raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
 
 
-def _expected(chunks: list[ChunkPlan], width: int) -> int:
-    """Number of elements to reserve memory for; the output grows if there are more."""
+def _expected(chunks: list[ChunkPlan], each: int) -> int:
+    """Number of entries, of so many bytes each, to reserve memory for; the output grows if there are more."""
     if any(chunk.pages is not None or chunk.kept is not None for chunk in chunks):
         return 0
-    likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in chunks)) // width
+    likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in chunks)) // each
     return min(sum(chunk.num_values for chunk in chunks), likely)
 
 
