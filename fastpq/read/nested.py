@@ -27,6 +27,7 @@ from fastpq.schema.shape import Shape
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
     from fastpq.column.nested_reader import NestedReader
+
 BYTES_A_LAYER = 5       # of an entry: a flag and an offset
 
 
