@@ -25,7 +25,7 @@ import fastpq
 from benchmarks.equality import require_equal
 
 COLUMNS, PARTITIONS, TINY_FILES = 5000, 500, 200
-NOT_DURABLE = "write, durable=False:"       # as pyarrow's files, which are not put on disk
+DURABLE = "write, durable=True:"        # files are put on disk, pyarrow's are not
 
 
 class SmallJob(NamedTuple):
@@ -69,7 +69,7 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
     numbers = np.arange(100 * PARTITIONS)
     arrays = {"part": numbers % PARTITIONS, "value": numbers * 0.5}
     table = pa.table(arrays)
-    ours, loose, theirs = folder / "dataset", folder / "dataset_not_durable", folder / "dataset_pyarrow"
+    ours, synced, theirs = folder / "dataset", folder / "dataset_durable", folder / "dataset_pyarrow"
 
     def again(path: Path, write: Callable[[Path], Any]) -> Callable[[], object]:
         def work() -> None:
@@ -80,7 +80,7 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
 
     def check() -> None:
         truth = table.sort_by([("part", "ascending"), ("value", "ascending")])
-        for found in (*(pq.read_table(path) for path in (ours, loose) if path.exists()), pa.table(fastpq.read_table(theirs))):
+        for found in (*(pq.read_table(path) for path in (ours, synced) if path.exists()), pa.table(fastpq.read_table(theirs))):
             part = pa.array(found["part"].to_pylist(), pa.int64())
             plain = pa.table({"part": part, "value": found["value"]})
             require_equal(plain.sort_by([("part", "ascending"), ("value", "ascending")]), truth)
@@ -94,8 +94,8 @@ def partition_jobs(folder: Path) -> list[SmallJob]:
             check,
         ),
         SmallJob(
-            f"{NOT_DURABLE} {PARTITIONS} partitions",
-            again(loose, lambda path: fastpq.write_dataset(arrays, path, partition_by=["part"], durable=False)),
+            f"{DURABLE} {PARTITIONS} partitions",
+            again(synced, lambda path: fastpq.write_dataset(arrays, path, partition_by=["part"], durable=True)),
             write_theirs,
             check,
         ),
@@ -129,8 +129,8 @@ def tiny_jobs(folder: Path) -> list[SmallJob]:
     return [
         SmallJob(f"write {TINY_FILES} tiny files", repeated(lambda: fastpq.write_table(arrays, new())), write_theirs, check),
         SmallJob(
-            f"{NOT_DURABLE} {TINY_FILES} tiny files",
-            repeated(lambda: fastpq.write_table(arrays, new(), durable=False)),
+            f"{DURABLE} {TINY_FILES} tiny files",
+            repeated(lambda: fastpq.write_table(arrays, new(), durable=True)),
             write_theirs,
             check,
         ),

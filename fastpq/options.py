@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from textwrap import dedent, indent
-from typing import Any, Literal, SupportsIndex, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastpq.common.process_memory import default_allocation
 
@@ -68,18 +68,18 @@ def check_switch(name: str, value: object) -> None:
 def check_options(properties: Any) -> None:
     """Refuse values of wrong types for the switches, numbers, lists and mappings of a dataclass, and numbers too small."""
     for option in fields(properties):
-        value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
+        value = getattr(properties, option.name)
         if option.type == "bool":
             check_switch(option.name, value)
-        if value is None and option.type == "int | None":
-            continue
-        if option.type in ("int", "int | None") and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
-            raise TypeError(f"{option.name} is a whole number, not {value!r}")
-        if option.type in ("int", "int | None") and value < least:
-            raise ValueError(f"{option.name} must be at least {least}, not {value}")
-        if option.type == "ColumnSwitch" and isinstance(value, str):
+        elif option.type == "int" or (option.type == "int | None" and value is not None):
+            least = int(option.name not in _MAY_BE_ZERO)
+            if isinstance(value, bool) or not hasattr(value, "__index__"):
+                raise TypeError(f"{option.name} is a whole number, not {value!r}")
+            if value < least:
+                raise ValueError(f"{option.name} must be at least {least}, not {value}")
+        elif option.type == "ColumnSwitch" and isinstance(value, str):
             raise TypeError(f"{option.name} takes a list of columns, not the one text {value!r}")
-        if str(option.type).startswith("Mapping[") and not isinstance(value, Mapping):
+        elif str(option.type).startswith("Mapping[") and not isinstance(value, Mapping):
             raise TypeError(f"{option.name} is a mapping, not {value!r}")
 
 
@@ -195,8 +195,9 @@ class WriterProperties:
         checkpoint_every: number of row groups between checkpoints. A checkpoint is a footer of the row groups so far, and makes
             an unfinished file readable (``fastpq.recover_table``). None writes the last footer alone. Default ``None``.
         durable: whether a local file and its name are on disk when the file takes its place. False leaves the time to the
-            operating system: many small files are written faster, and a power failure soon after may leave a part of a file.
-            Processes see no part of a file in either case. Without effect on remote files and file objects. Default ``True``.
+            operating system, unless the file replaces another one: many small files are written faster, and a power failure soon
+            after may leave a part of a new file. Processes see no part of a file in either case. Without effect on remote files
+            and file objects. Default ``False``.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -221,7 +222,7 @@ class WriterProperties:
     arrow_schema: bool | None = DEFAULT_ARROW_SCHEMA
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
     checkpoint_every: int | None = None
-    durable: bool = True
+    durable: bool = False
 
     def __post_init__(self) -> None:
         check_options(self)

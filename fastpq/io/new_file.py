@@ -26,8 +26,9 @@ class NewFile:
     """A new local file, invisible until ``place`` gives it its path at once; the old file stays until then.
 
     A durable file is on disk, with its name, when it takes its place: a power failure leaves the old file or the whole new one.
-    Without, the operating system chooses the time, and a power failure may leave a part of the new file in place of the old one.
-    Processes see the old file or the whole new one in either case, also after the end of this process by any signal.
+    Without, the operating system chooses the time, and a power failure may leave a part of a new file; bytes that replace an old
+    file are on disk before. Processes see the old file or the whole new one in either case, also after the end of this process
+    by any signal.
 
     Where the operating system has unnamed files (O_TMPFILE, Linux), the file has no name until ``persist`` or ``place``: the end
     of the process, by any signal, leaves nothing. Elsewhere the file has a hidden temporary name beside its path, and a process
@@ -88,7 +89,7 @@ class NewFile:
             self._is_listed = True
 
     def place(self) -> None:
-        """Put the file in its place; bytes and name are on disk, if durable.
+        """Put the file in its place; bytes and name are on disk, if durable, and the bytes before they replace an old file.
 
         Errors in syncing and closing the directory after the rename are no errors of the write: the new file is in its place.
 
@@ -96,13 +97,17 @@ class NewFile:
             FileExistsError: there is a file, and it may not be replaced.
             OSError: the file cannot be synced or renamed; the old file is still there.
         """
-        if self._durable:
+        named = self._temporary is not None
+        is_synced = self._durable or self._is_replacement or (named and os.path.lexists(self._target))
+        if is_synced:
             os.fsync(self.file.fileno())
-        if self._temporary is not None:
+        if named:
             self.file.close()       # some filesystems report errors of writing here
         with _synced(os.path.dirname(self._target)) if self._durable else contextlib.nullcontext():
             # a name for the rename, where there is or was an old file
             if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place()):
+                if not is_synced:       # the old file is younger than this one
+                    os.fsync(self.file.fileno())
                 self._name()
             if self._temporary is not None:
                 self._rename(self._temporary)

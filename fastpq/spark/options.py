@@ -162,7 +162,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     mode = given.get("partitionoverwritemode")
     if mode is not None and mode.lower() not in ("static", "dynamic"):
         raise SchemaError(f"partitionOverwriteMode is static or dynamic, not {mode!r}")
-    properties: dict[str, Any] = {"row_group_bytes": DEFAULT_ROW_GROUP_BYTES}
+    properties: dict[str, Any] = {"row_group_bytes": DEFAULT_ROW_GROUP_BYTES, "durable": True}     # commits remove old files
     for option, name in _PROPERTIES.items():
         if option in given:
             properties[name] = _json_or_text(given[option])

@@ -378,10 +378,12 @@ def power_failures(folder: Path) -> None:
     synced: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", synced.append)
-        fastpq.write_table({"a": [1]}, folder / "quick.parquet", durable=False)
+        fastpq.write_table({"a": [1]}, folder / "quick.parquet")
         assert not synced
-        fastpq.write_table({"a": [1]}, folder / "safe.parquet")
-    assert len(synced) == 2         # the file, and the directory with its name
+        fastpq.write_table({"a": [2]}, folder / "quick.parquet")
+        assert len(synced) == 1     # the bytes that replace others
+        fastpq.write_table({"a": [1]}, folder / "safe.parquet", durable=True)
+    assert len(synced) == 3         # the file, and the directory with its name
 
 
 @case("a dataset that gets more rows")

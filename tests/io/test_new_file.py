@@ -156,17 +156,17 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @linux
 def test_directories_are_synced(way: str, tmp_path: Path, synced: list[str]) -> None:
-    with fastpq.ParquetWriter(tmp_path / "file", row_group_size=10, checkpoint_every=1) as writer:
+    with fastpq.ParquetWriter(tmp_path / "file", row_group_size=10, checkpoint_every=1, durable=True) as writer:
         writer.write_table({"a": np.arange(10)})
         assert synced == [str(tmp_path)]        # the checkpoint has a name, and the name is on disk
     assert synced == [str(tmp_path)] * 2
     synced.clear()
-    fastpq.write_dataset({"p": ["a"], "x": [1]}, tmp_path / "new" / "root", partition_by=["p"])
+    fastpq.write_dataset({"p": ["a"], "x": [1]}, tmp_path / "new" / "root", partition_by=["p"], durable=True)
     new = [tmp_path, tmp_path / "new", tmp_path / "new" / "root", tmp_path / "new" / "root" / "p=a"]
     assert synced == [str(path) for path in new]
     synced.clear()
     rows = {"p": ["a", "a", "b", "b"], "q": [1, 2, 1, 2], "x": [1, 2, 3, 4]}
-    files = fastpq.write_dataset(rows, tmp_path / "many", partition_by=["p", "q"])
+    files = fastpq.write_dataset(rows, tmp_path / "many", partition_by=["p", "q"], durable=True)
     root = tmp_path / "many"        # the names of all partitions are on disk before the first file
     assert synced == [str(path) for path in (tmp_path, root, root / "p=a", root / "p=b", *(Path(file).parent for file in files))]
     synced.clear()
@@ -179,28 +179,33 @@ def test_directories_are_synced(way: str, tmp_path: Path, synced: list[str]) -> 
 
 @linux
 @pytest.mark.parametrize("durable", [True, False])
-def test_files_without_durability_are_not_synced(
+def test_files_without_durability_are_synced_only_before_they_replace_others(
     durable: bool, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[bool] = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(is_folder(descriptor)))
 
-    def check(files: int, folders: int) -> None:
-        assert (synced.count(False), synced.count(True)) == ((files, folders) if durable else (0, 0))
+    def check(files: int, folders: int, *, replaced: int = 0) -> None:
+        assert (synced.count(False), synced.count(True)) == ((files, folders) if durable else (replaced, 0))
         synced.clear()
 
     path = tmp_path / "file"
     for number in range(2):     # a new file, and one in place of another
         fastpq.write_table({"a": [number]}, path, durable=durable)
-        check(1, 1)
+        check(1, 1, replaced=number)
         assert fastpq.read_table(path)["a"].to_pylist() == [number]
     with fastpq.ParquetWriter(path, row_group_size=10, checkpoint_every=1, durable=durable) as writer:
         writer.write_table({"a": np.arange(10)})
         check(1, 1)
         assert len(temporary_files(str(path))) == 1     # the end of the process leaves the checkpoint in either case
         assert fastpq.read_table(path)["a"].to_pylist() == [1]
-    check(1, 1)
+    check(1, 1, replaced=1)
     assert names(tmp_path) == ["file"]
+    with fastpq.ParquetWriter(tmp_path / "other", durable=durable) as writer:
+        writer.write_table({"a": [1]})
+        (tmp_path / "other").write_text("an old file, younger than the writer")
+    check(1, 1, replaced=1)
+    (tmp_path / "other").unlink()
     rows = {"p": ["a", "b"], "x": [1, 2]}
     root = tmp_path / "root"
     fastpq.write_dataset(rows, root, partition_by=["p"], durable=durable)
