@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.io.source import Source
     from fastpq.read.file_reader import OpenFile
+    from fastpq.read.int96 import Place
     from fastpq.recovery.losses import Loss, RecoveryReport
     from fastpq.recovery.reading import RecoveringReader
     from fastpq.schema.types import TimeUnitName
@@ -302,11 +303,11 @@ class IndexedFile:
             raise UnsupportedError("statistics of a nested column", column=column.name)
         return column
 
-    def _in_units(self, units: Mapping[tuple[str, int], TimeUnitName]) -> Self:
-        """The file with INT96 columns in given units or coarser ones, by name of the column and number of the leaf inside."""
-        from fastpq.read.int96 import numbered_leaves
+    def _in_units(self, units: Mapping[Place, TimeUnitName]) -> Self:
+        """The file with INT96 columns in given units or coarser ones, by place."""
+        from fastpq.read.int96 import leaves_by_place
 
-        known = {leaf.index: units[place] for place, leaf in numbered_leaves(self.schema) if place in units}
+        known = {leaf.index: units[place] for place, leaf in leaves_by_place(self.schema) if place in units} if units else {}
         return self._with(self._file._replace(int96_units=known))
 
     def _with(self, opened: OpenFile) -> Self:
@@ -316,13 +317,13 @@ class IndexedFile:
         file._file = opened
         return file
 
-    def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[tuple[str, int], TimeUnitName]:
-        """The unit of each INT96 column of a read, by name of the column and number of the leaf inside."""
-        from fastpq.read.int96 import fitted, numbered_leaves
+    def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[Place, TimeUnitName]:
+        """The unit of each INT96 column of a read, by place."""
+        from fastpq.read.int96 import fitted, leaves_by_place
 
         with self._errors():
             file = fitted(self._file, self._wanted(columns, None, None, filters), self._reader_for)
-        places = ((place, leaf.index) for place, leaf in numbered_leaves(self.schema))
+        places = ((place, leaf.index) for place, leaf in leaves_by_place(self.schema))
         return {place: file.int96_units[index] for place, index in places if index in file.int96_units}
 
     @contextmanager

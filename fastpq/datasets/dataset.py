@@ -25,12 +25,11 @@ from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData, are_described_alike
 from fastpq.options import ReaderProperties
-from fastpq.read.int96 import coarser, nulls_in_unit, units_of
+from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
-from fastpq.schema.types import Type
 
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
 REPR_COLUMNS = 10       # names in a repr
@@ -269,7 +268,7 @@ class ParquetDataset(DatasetRows):
     def _units_of_batches(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
-        if self._unit != "auto" or not any(column.physical_type is Type.INT96 for column in self._schema.columns):
+        if self._unit != "auto" or not self._schema.has_int96:
             return found
 
         def units(number: int) -> Units:
@@ -337,10 +336,10 @@ class ParquetDataset(DatasetRows):
             yield matching(whole, member.filters, self._schema, self._unit_of).select(names) if member.is_converted else whole
 
     def _completed(self, table: Table, names: list[str], number: int, units: Units) -> Table:
-        """Rows of a file with all columns of the result, nulls in the place of INT96 columns in given units."""
+        """Rows of a file with all columns of the result; nulls of INT96 columns that the file lacks are in given units."""
         columns: dict[str, AnyColumn] = {}
         for name in names:
-            field = self._fields[name]
+            field = self._fields[name].in_units(units)
             if name in table and name not in self._partitions:
                 own = self._own[number]
                 assert own is not None, "noted when the file was opened"
@@ -350,8 +349,7 @@ class ParquetDataset(DatasetRows):
                     raise error.at(column=name, path=self._files[number].path) from None
             else:
                 value = self._values[number].get(name)
-                column = field.of_value(value, table.num_rows, self._strings)
-                columns[name] = nulls_in_unit(column, units[name, 0]) if (name, 0) in units else column
+                columns[name] = field.of_value(value, table.num_rows, self._strings)
         return Table(columns, num_rows=table.num_rows, metadata=self._common.added_to(table.metadata))
 
     def _nothing(self, names: list[str]) -> Table:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:       # types of annotations, found by typing.get_type_hints
     dataset_explanation = LazyModule("fastpq.datasets.dataset_explanation")
 
-Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
+Units: TypeAlias = dict[tuple[str, ...], TimeUnitName]     # of INT96 columns, by place (read.int96.Place)
 
 
 class Member(NamedTuple):

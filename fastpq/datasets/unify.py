@@ -18,11 +18,24 @@ from fastpq.convert.schemas import resolved
 from fastpq.datasets.discovery import DataFile
 from fastpq.datasets.hive import infer_partition_type
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.read.int96 import Place, in_units, units_in
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType
 from fastpq.schema.parquet_schema import ParquetSchema, int96_types
 from fastpq.schema.shape import shape_field, shape_of
-from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, String, Time, Timestamp, Type, Unknown
+from fastpq.schema.types import (
+    ColumnType,
+    Date,
+    Decimal,
+    Float16,
+    Integer,
+    String,
+    Time,
+    Timestamp,
+    TimeUnitName,
+    Type,
+    Unknown,
+)
 
 MOST_DIGITS = 76        # of decimals in memory
 _TIME_UNITS = ("ms", "us", "ns")
@@ -49,6 +62,10 @@ class DatasetField(NamedTuple):
 
     def __str__(self) -> str:
         return str(self.field.type) if self.duration is None else f"durations ({DURATION_UNITS[self.duration.format]})"
+
+    def in_units(self, units: Mapping[Place, TimeUnitName]) -> DatasetField:
+        """The column with INT96 timestamps in given units, by place."""
+        return self._replace(field=in_units(self.field, (self.field.name,), units)) if units else self
 
     def of_nulls(self, count: int) -> AnyColumn:
         """A column of nulls."""
@@ -170,6 +187,8 @@ def conform(column: AnyColumn, own: DatasetField, wanted: DatasetField) -> AnyCo
     Raises:
         SchemaError: a value without an exact counterpart in the type, or a null in a required column.
     """
+    if units := dict(units_in(column.type, (wanted.field.name,))):
+        own, wanted = own.in_units(units), wanted.in_units(units)
     field = wanted.field
     if not own.is_stored_as(wanted):
         column = fit(column, field, wanted.duration)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 
-from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.arrays.table import Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.read.file_reader import Batches, OpenFile, Wanted
+from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType, element_of
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.types import Timestamp, TimeUnitName, Type
+from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape, shape_of
+from fastpq.schema.types import ColumnType, Timestamp, TimeUnitName, Type
 
 if TYPE_CHECKING:
     from fastpq.filters.predicate import Condition, Predicate
 
 # Units of timestamps, the finest first. Every INT96 timestamp fits milliseconds.
 UNITS: tuple[TimeUnitName, ...] = tuple(reversed(get_args(TimeUnitName)))
+Place: TypeAlias = tuple[str, ...]      # of a leaf: names of its column and of the fields inside, ``element`` in lists
 # Rows decoded at a time in the search for values out of range.
 _ROWS = 65_536
 
@@ -118,25 +120,56 @@ def _is_constant(condition: Condition) -> bool:
     return isinstance(condition, NullTest) or (isinstance(condition, Membership) and not condition.keys)
 
 
-def numbered_leaves(schema: ParquetSchema) -> Iterator[tuple[tuple[str, int], ColumnDescriptor]]:
-    """The leaves of a schema, each with the name of its column and its number inside the column."""
-    counts: Counter[str] = Counter()
-    for leaf in schema.columns:
-        name = leaf.path[0]
-        yield (name, counts[name]), leaf
-        counts[name] += 1
+def leaves_by_place(schema: ParquetSchema) -> Iterator[tuple[Place, ColumnDescriptor]]:
+    """The leaves of a schema with their places in memory."""
+    every = range(len(schema.columns))
+    for node in schema.root.children:
+        shape = shape_of(node, every)
+        yield from _leaves_of(shape, (shape.name,))
 
 
-def nulls_in_unit(column: AnyColumn, unit: TimeUnitName) -> AnyColumn:
-    """A column of nulls in the place of an INT96 column, in a unit; a nested one and a column of another type stay as they are.
+def _leaves_of(shape: Shape, place: Place) -> Iterator[tuple[Place, ColumnDescriptor]]:
+    match shape:
+        case LeafShape():
+            yield place, shape.column
+        case StructShape():
+            for child in shape.children:
+                yield from _leaves_of(child, (*place, child.name))
+        case ListShape():
+            yield from _leaves_of(shape.element, (*place, element_of(shape.type).name))
 
-    Args:
-        column: nulls alone.
-        unit: the unit of the other columns of its name.
-    """
-    if not isinstance(column, Column) or column.type.physical is not Type.INT96:
-        return column
-    return column._with(type=replace(column.type, logical=Timestamp(unit)))
+
+def units_in(type_: DataType, place: Place) -> Iterator[tuple[Place, TimeUnitName]]:
+    """Place and unit of each INT96 timestamp in the in-memory type of a column, or of a field at a place."""
+    match type_:
+        case ColumnType(Type.INT96, logical=Timestamp(unit)):
+            yield place, unit
+        case StructType(fields):
+            for field in fields:
+                yield from units_in(field.type, (*place, field.name))
+        case ListType() | MapType():
+            element = element_of(type_)
+            yield from units_in(element.type, (*place, element.name))
+
+
+def in_units(field: Field, place: Place, units: Mapping[Place, TimeUnitName]) -> Field:
+    """A field, at its place, with INT96 timestamps in given units."""
+
+    def inside(fields: Iterable[Field]) -> tuple[Field, ...]:
+        return tuple(in_units(child, (*place, child.name), units) for child in fields)
+
+    match field.type:
+        case ColumnType(Type.INT96) as leaf if place in units:
+            return replace(field, type=replace(leaf, logical=Timestamp(units[place])))
+        case StructType(fields) as struct:
+            return replace(field, type=replace(struct, fields=inside(fields)))
+        case ListType(element):
+            return replace(field, type=ListType(*inside([element])))
+        case MapType() as map_:
+            (entry,) = inside([map_.entry])
+            assert isinstance(entry.type, StructType)
+            return replace(field, type=MapType(*entry.type.fields))
+    return field
 
 
 def coarser(one: TimeUnitName, other: TimeUnitName) -> TimeUnitName:
@@ -144,15 +177,13 @@ def coarser(one: TimeUnitName, other: TimeUnitName) -> TimeUnitName:
     return max(one, other, key=UNITS.index)
 
 
-def units_of(tables: Iterable[Table]) -> dict[tuple[str, int], TimeUnitName]:
-    """The coarsest unit of each INT96 column of tables, by name and number of the leaf; empty where all tables agree."""
-    found: dict[tuple[str, int], set[TimeUnitName]] = {}
+def units_of(tables: Iterable[Table]) -> dict[Place, TimeUnitName]:
+    """The coarsest unit of each INT96 column of tables, by place; empty where all tables agree."""
+    found: dict[Place, set[TimeUnitName]] = {}
     for table in tables:
         for name, column in table.items():
-            for number, (_, leaf) in enumerate(column.leaves()):
-                if leaf.type.physical is Type.INT96:
-                    logical: Any = leaf.type.logical
-                    found.setdefault((name, number), set()).add(logical.unit)
+            for place, unit in units_in(column.type, (name,)):
+                found.setdefault(place, set()).add(unit)
     if all(len(units) == 1 for units in found.values()):
         return {}
     return {place: max(units, key=UNITS.index) for place, units in found.items()}

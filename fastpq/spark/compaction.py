@@ -63,8 +63,8 @@ def compact_dataset(
               ``rowGroupBytes``, ``dataPageSize``, ``dataPageRows``, ``dataPageVersion``, ``dictionaryPageSize``,
               ``writeStatistics``, ``statisticsTruncation``, ``writePageChecksum``, ``writePageIndex``, ``floatOrder``,
               ``bloomFilter``, ``sortingColumns``, ``sortBy``, ``arrowSchema``, ``keyValueMetadata``, ``checkpointEvery``,
-              ``durable``: fields of WriterProperties; lists and mappings as JSON. ``rowGroupBytes`` is ``134217728`` and ``durable``
-              ``True`` by default, codec and bloom filters default to the old files' settings.
+              ``durable``: fields of WriterProperties; lists and mappings as JSON. By default ``rowGroupBytes`` is ``134217728``,
+              ``durable`` is ``True``, and codec and bloom filters are the old files' settings.
             - ``parquet.encryption.footer.key``: name of the master key of footers.
             - ``parquet.encryption.column.keys``: names of master keys and their columns: ``"key:column,column;key:column"``.
             - ``parquet.encryption.uniform.key``: name of one master key for footers and columns, in the place of both above.

@@ -217,6 +217,44 @@ def test_a_dataset_has_one_unit_in_all_files(tmp_path: Path) -> None:
         fastpq.read_dataset(tmp_path, coerce_int96_timestamp_unit="ns")
 
 
+FAR_DAY, NEAR_DAY = dt.datetime(1500, 1, 1), dt.datetime(2020, 9, 13)
+A_TIME = pa.timestamp("us")
+NESTED = pa.schema([
+    ("id", pa.int64()),
+    ("struct", pa.struct([("near", A_TIME), ("far", A_TIME), ("x", pa.int64())])),
+    ("list", pa.list_(pa.struct([("far", A_TIME)]))),
+    ("map", pa.map_(pa.string(), A_TIME)),
+])
+
+
+@pytest.mark.parametrize("other", [
+    {},
+    {"struct": [{"x": 5}]},
+    {"struct": [{"far": NEAR_DAY}], "map": [[("k", NEAR_DAY)]]},
+    {"struct": [{"far": FAR_DAY, "near": NEAR_DAY}], "list": [[{"far": NEAR_DAY}]]},
+])
+def test_nested_timestamps_that_a_file_lacks_have_the_unit_of_the_other_files(other: dict[str, Any], tmp_path: Path) -> None:
+    struct, list_, map_ = {"near": NEAR_DAY, "far": FAR_DAY, "x": 1}, [{"far": FAR_DAY}], [("k", FAR_DAY)]
+    first = pa.Table.from_pylist([{"id": 1, "struct": struct, "list": list_, "map": map_}], NESTED)
+    columns = dict(other)
+    if "struct" in other:       # a struct of some of the fields, in its own order
+        names = other["struct"][0]
+        type_ = pa.struct([(name, NESTED.field("struct").type.field(name).type) for name in names])
+        columns["struct"] = pa.array(other["struct"], type_)
+    columns |= {name: pa.array(other[name], NESTED.field(name).type) for name in ("list", "map") if name in other}
+    for number, table in enumerate((first, pa.table({"id": [2], **columns}))):
+        pq.write_table(table, tmp_path / f"{number}.parquet", use_deprecated_int96_timestamps=True)
+    absent: dict[str, Any] = {"struct": None, "list": None, "map": None}
+    rows = [first.to_pylist()[0], {"id": 2, **absent, **{name: values[0] for name, values in other.items()}}]
+    if "struct" in other:
+        rows[1]["struct"] = {"near": None, "far": None, "x": None, **other["struct"][0]}
+    dataset = fastpq.ParquetDataset(tmp_path)
+    for table in (dataset.read(), Table.concat([*dataset.iter_batches(1)]), dataset.head(2), dataset.take([0, 1])):
+        assert pa.table(table).to_pylist() == rows
+        units = [str(leaf.type.logical).split("'")[1] for _, leaf in table["struct"].leaves() if leaf.type.logical is not None]
+        assert units == ["ns", "us"]
+
+
 def test_the_schema_of_a_dataset_is_one_that_can_be_given(tmp_path: Path) -> None:
     column = int96(seconds_of(FAR))
     for name, table in (("a", Table({"i": column, "t": column})), ("b", Table({"i": column}))):
