@@ -323,8 +323,8 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS, *, durable: bo
         durable: whether a local file is on disk at the commit, as for NewFile; without effect on other destinations.
 
     Returns:
-        A sink. For a local path, an old file stays until commit and is then replaced at once: if durable, the new bytes are on
-        disk before the new name. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an
+        A sink. For a local path, an old file stays until commit and is then replaced at once, by bytes that are on disk; if
+        durable, the bytes of a new file are on disk before its name, too. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an
         upload later are uploaded while they are written, and appear at the commit. Other remote files appear as far as the
         filesystem can. A file object, a device or a pipe is written to directly; the owner of a file object answers for
         half-written contents.
