@@ -324,10 +324,10 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS, *, durable: bo
 
     Returns:
         A sink. For a local path, an old file stays until commit and is then replaced at once, by bytes that are on disk; if
-        durable, the bytes of a new file are on disk before its name, too. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an
-        upload later are uploaded while they are written, and appear at the commit. Other remote files appear as far as the
-        filesystem can. A file object, a device or a pipe is written to directly; the owner of a file object answers for
-        half-written contents.
+        durable, the bytes of a new file are on disk before its name, too. Objects in S3, Azure, Google's store and in stores
+        whose fsspec filesystems can complete an upload later are uploaded while they are written, and appear at the commit.
+        Other remote files appear as far as the filesystem can. A file object, a device or a pipe is written to directly; the
+        owner of a file object answers for half-written contents.
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed; or conditions where they cannot be kept:
