@@ -244,7 +244,7 @@ class ParquetFile(IndexedFile):
             columns: as for ``read``.
 
         Returns:
-            A Table of n rows, in the order of the indices.
+            A Table of n rows, in the order of the indices; without those lost by ``on_error="skip"``.
 
         Raises:
             SchemaError: a row outside the file.
@@ -262,7 +262,7 @@ class ParquetFile(IndexedFile):
         """The first rows.
 
         Args:
-            n: number of rows; a file with fewer gives all.
+            n: number of rows; a file with fewer gives all. Rows lost by ``on_error="skip"`` count.
             columns: as for ``read``.
 
         Raises:
@@ -275,7 +275,7 @@ class ParquetFile(IndexedFile):
         """The last rows.
 
         Args:
-            n: number of rows; a file with fewer gives all.
+            n: number of rows; a file with fewer gives all. Rows lost by ``on_error="skip"`` count.
             columns: as for ``read``.
 
         Raises:

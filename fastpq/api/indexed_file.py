@@ -319,12 +319,16 @@ class IndexedFile:
 
     def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[Place, TimeUnitName]:
         """The unit of each INT96 column of a read, by place."""
-        from fastpq.read.int96 import fitted, leaves_by_place
+        from fastpq.read.int96 import coarser, fitted, leaves_by_place
 
         with self._errors():
             file = fitted(self._file, self._wanted(columns, None, None, filters), self._reader_for)
-        places = ((place, leaf.index) for place, leaf in leaves_by_place(self.schema))
-        return {place: file.int96_units[index] for place, index in places if index in file.int96_units}
+        found: dict[Place, TimeUnitName] = {}
+        for place, leaf in leaves_by_place(self.schema):
+            if leaf.index in file.int96_units:      # a place may be of several fields of one name
+                unit = file.int96_units[leaf.index]
+                found[place] = coarser(found.get(place, unit), unit)
+        return found
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

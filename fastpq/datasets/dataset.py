@@ -20,7 +20,7 @@ from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.known_footers import KnownFooters, known_footers
 from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
-from fastpq.datasets.partition_filters import filtered_columns, matching, may_match
+from fastpq.datasets.partition_filters import check_choice_of_files, filtered_columns, matching, may_match
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData, are_described_alike
@@ -89,10 +89,12 @@ class ParquetDataset(DatasetRows):
             raise FileNotFoundError("a dataset of no files")
         listed = found
         found = found if partitioning else [replace(file, partitions={}) for file in found]
-        fields = None if isinstance(schema, str) else given_fields(schema)
+        fields = None if isinstance(schema, str) else given_fields(schema, "ns" if self._unit == "auto" else self._unit)
         self._partitions = types_of_partitions(found, fields or {})
         partitions = ParquetSchema.of(Field(name, type_) for name, type_ in self._partitions.items())
         values = [self._values_of(file) for file in found]
+        if filters is not None:
+            check_choice_of_files(filters, partitions)
         chosen = [filters is None or may_match(filters, partitions, each) for each in values]
         # a dataset without a file has the columns of the first one
         self._has_rows = any(chosen)
@@ -184,6 +186,8 @@ class ParquetDataset(DatasetRows):
         for name in columns.names:
             columns[name]       # refuses two columns of one name
         found = {name: field_of_column(name, column) for name, column in columns.items()}
+        if self._options.get("on_error") == "null":
+            found = {name: each.nullable() for name, each in found.items()}
         if self._is_simple:
             self._alike = file.metadata, found
         return found

@@ -14,7 +14,9 @@ from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters, is_condition, junction
-from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.read.int96 import leaves_by_place, units_in
+from fastpq.schema.parquet_schema import ParquetSchema, int96_types
+from fastpq.schema.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +30,34 @@ def may_match(filters: Any, schema: ParquetSchema, values: Mapping[str, Any]) ->
     """Whether rows of a file match, by its partition values.
 
     Args:
-        filters: as for ``ParquetFile.read``, on partition columns; or RowFilters, on any columns.
+        filters: as for ``ParquetFile.read``, on partition columns, checked before; or RowFilters, on any columns.
         schema: schema of the partition columns alone.
         values: the file's value of each partition column.
+    """
+    given = filters.filters if isinstance(filters, RowFilters) else filters
+    return _rest(given, schema, values, None) is not False
+
+
+def check_choice_of_files(filters: Any, schema: ParquetSchema) -> None:
+    """Refuse filters, other than RowFilters, of another shape or on other columns than those of partitions.
+
+    Args:
+        filters: as for ``may_match``.
+        schema: schema of the partition columns alone.
 
     Raises:
-        SchemaError: filters on other columns that are no RowFilters.
+        SchemaError: such filters.
     """
     if isinstance(filters, RowFilters):
-        return _rest(filters.filters, schema, values, None) is not False
-    rest = _rest(filters, schema, values, None)
-    if isinstance(rest, bool):
-        return rest
-    names = dict.fromkeys(name for name in filtered_columns(rest) if name not in values)
-    if not names:
-        bind_filters(filters, schema)       # tells the fault of invalid filters
-    raise SchemaError(
-        f"filters of a dataset choose its files, by partition columns, and {', '.join(map(repr, names))} is none: "
-        "give filters on other columns to read, count and the others, or all to read_table"
-    )
+        return
+    given: list[Any] = filtered_columns(filters)        # numbers, too
+    names = dict.fromkeys(name for name in given if isinstance(name, str) and name not in schema.names)
+    if names:
+        raise SchemaError(
+            f"filters of a dataset choose its files, by partition columns, and {', '.join(map(repr, names))} is none: "
+            "give filters on other columns to read, count and the others, or all to read_table"
+        )
+    bind_filters(filters, schema)
 
 
 def rest_for(
@@ -68,9 +79,9 @@ def rest_for(
 
 
 def filtered_columns(rest: Any) -> list[str]:
-    """Names of the columns in the filters left for a file."""
-    if isinstance(rest, And | Or):
-        return [name for child in rest.children for name in filtered_columns(child)]
+    """Names of the columns in filters, as given or as left for a file; those of expressions of other libraries are not known."""
+    if (found := junction(rest)) is not None:
+        return [name for part in found[1] for name in filtered_columns(part)]
     return [_top(rest[0])] if is_condition(rest) else []
 
 
@@ -80,10 +91,15 @@ def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf 
     Args:
         table: rows with all columns of the filters.
         filters: as for ``ParquetFile.read``.
-        schema: schema of the dataset, with the types of the table.
+        schema: schema of the dataset, with the types of the table but for the units of INT96 timestamps.
         unit_of: units of durations, as for ``bind_filters``.
     """
-    predicate = bind_filters(filters, schema, unit_of=unit_of)
+    types: Mapping[int, ColumnType] | None = None
+    if schema.has_int96:
+        units = dict(place for name, column in table.items() for place in units_in(column.type, (name,)))
+        by_number = {leaf.index: units[place] for place, leaf in leaves_by_place(schema) if place in units}
+        types = int96_types(schema.columns, "ns", by_number)
+    predicate = bind_filters(filters, schema, types, unit_of)
     mask = mask_of(predicate, lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
     rows = np.flatnonzero(mask)
     return table._of((column.take(rows) for column in table.columns), len(rows))

@@ -6,6 +6,7 @@ import os
 import posixpath
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.convert.schemas import GivenSchema
 from fastpq.datasets.appending import SchemaCheck, schema_without_partitions
 from fastpq.datasets.hive import format_partitions
-from fastpq.datasets.metadata_writing import settle_metadata
+from fastpq.datasets.metadata_writing import has_metadata, settle_metadata
 from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, OpenWriters
 from fastpq.datasets.unify import given_fields
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -112,6 +113,8 @@ def write_dataset(
     if max_rows_per_file is not None and max_rows_per_file < 1:
         raise ValueError(f"max_rows_per_file must be at least 1, not {max_rows_per_file}")
     given = with_options(properties, options)
+    if write_metadata_file or (write_metadata_file is None and isinstance(locate(root), str) and has_metadata(root)):
+        given = replace(given, durable=True)        # _metadata names the files, and is durable
     schema = schema_without_partitions(schema, partition_by)
     check = SchemaCheck(root, partition_by, schema) if check_schema else None
     files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred, check)

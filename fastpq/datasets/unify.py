@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -66,6 +67,10 @@ class DatasetField(NamedTuple):
     def in_units(self, units: Mapping[Place, TimeUnitName]) -> DatasetField:
         """The column with INT96 timestamps in given units, by place."""
         return self._replace(field=in_units(self.field, (self.field.name,), units)) if units else self
+
+    def nullable(self) -> DatasetField:
+        """The column with nulls."""
+        return self._replace(field=replace(self.field, nullable=True))
 
     def of_nulls(self, count: int) -> AnyColumn:
         """A column of nulls."""
@@ -140,21 +145,22 @@ def united(
                     found[name] = both
         for name in found.keys() - fields.keys():
             known = found[name]
-            found[name] = known._replace(field=Field(name, known.field.type, True))
+            found[name] = known.nullable()
     return found
 
 
-def given_fields(schema: Any) -> dict[str, DatasetField]:
+def given_fields(schema: Any, unit: TimeUnitName = "ns") -> dict[str, DatasetField]:
     """The columns of a schema that a caller gives.
 
     Args:
         schema: a ParquetSchema, or a mapping or an Arrow schema as for ``write_table``.
+        unit: of INT96 timestamps.
 
     Raises:
         SchemaError: no schema, or no type.
     """
     if isinstance(schema, ParquetSchema):
-        every, types = range(len(schema.columns)), int96_types(schema.columns, "ns")
+        every, types = range(len(schema.columns)), int96_types(schema.columns, unit)
         fields = [shape_field(shape_of(node, every, types)) for node in schema.root.children]
         return {field.name: DatasetField(field) for field in fields}
     if hasattr(schema, "__arrow_c_schema__"):

@@ -101,8 +101,10 @@ class NewFile:
         is_synced = self._durable or self._is_replacement or (named and os.path.lexists(self._target))
         if is_synced:
             os.fsync(self.file.fileno())
+        elif not named:     # some filesystems report errors of writing where a descriptor is closed
+            os.close(os.dup(self.file.fileno()))
         if named:
-            self.file.close()       # some filesystems report errors of writing here
+            self.file.close()       # reports errors of writing, too
         with _synced(os.path.dirname(self._target)) if self._durable else contextlib.nullcontext():
             # a name for the rename, where there is or was an old file
             if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place()):
@@ -112,7 +114,7 @@ class NewFile:
             if self._temporary is not None:
                 self._rename(self._temporary)
             self._cleanup.detach()
-        with contextlib.suppress(OSError):      # the bytes are synced, and the file is in its place
+        with contextlib.suppress(OSError):      # errors of writing were reported, and the file is in its place
             self.file.close()
 
     def discard(self) -> None:

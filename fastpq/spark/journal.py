@@ -19,6 +19,7 @@ from typing import Any
 
 from fastpq.datasets.discovery import COMMON_METADATA, METADATA
 from fastpq.errors import FormatError
+from fastpq.io.new_file import make_directories, sync_folder
 from fastpq.io.sink import FileSink
 
 TEMPORARY = "_fastpq_temporary"
@@ -40,9 +41,9 @@ def make_job_folder(root: str, job: str) -> str:
     folder = job_folder(root, job)
     for _ in range(MAX_ATTEMPTS - 1):
         with contextlib.suppress(FileNotFoundError):
-            os.makedirs(folder, exist_ok=True)
+            make_directories(folder)
             return folder
-    os.makedirs(folder, exist_ok=True)
+    make_directories(folder)
     return folder
 
 
@@ -214,10 +215,14 @@ def _finish(root: str, job: str) -> None:
     if journal is None:
         return
     # key material first: a data file must be readable from the moment it appears
-    for source, target in sorted(journal["moves"].items(), key=lambda move: not os.path.basename(move[1]).startswith("_")):
-        os.makedirs(os.path.dirname(os.path.join(root, target)), exist_ok=True)
+    moves = sorted(journal["moves"].items(), key=lambda move: not os.path.basename(move[1]).startswith("_"))
+    folders = dict.fromkeys(os.path.dirname(os.path.join(root, target)) for _, target in moves)
+    make_directories(*folders)
+    for source, target in moves:
         with contextlib.suppress(FileNotFoundError):
             os.replace(os.path.join(root, source), os.path.join(root, target))
+    for path in folders:        # the new names are on disk before old files go
+        sync_folder(path)
     for path in journal["removed"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(root, path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -183,9 +184,9 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
         raise ValueError(f"unknown options of the bloom filter of {column.name}: {', '.join(unknown)}")
     fpp, ndv = given.get("fpp"), given.get("ndv")
     fpp = DEFAULT_BLOOM_FILTER_FPP if fpp is None else fpp
-    if not isinstance(fpp, float | int) or not 0.0 < fpp < 1.0:
+    if isinstance(fpp, bool) or not isinstance(fpp, Real) or not 0.0 < float(fpp) < 1.0:
         raise ValueError(f"fpp of the bloom filter of {column.name} must be a number between 0 and 1, not {fpp!r}")
-    if ndv is not None and (not isinstance(ndv, int | np.integer) or ndv < 0):
+    if ndv is not None and (isinstance(ndv, bool) or not isinstance(ndv, int | np.integer) or ndv < 0):
         raise ValueError(f"ndv of the bloom filter of {column.name} must be a whole number of values, not {ndv!r}")
     if column.type.physical is Type.BOOLEAN:
         raise SchemaError("a BOOLEAN column has no bloom filter", column=column.name)

@@ -51,7 +51,15 @@ def test_directories_without_partitions_are_no_exception(tmp_path: Path) -> None
         fastpq.ParquetDataset(tmp_path, filters=[("n", ">", 3)])
 
 
-@pytest.mark.parametrize("filters", [5, "p == 1", [("p", "~", 1)], [("p", "==", "x")], [("q", "==", 1)]], ids=str)
+@pytest.mark.parametrize(
+    "filters",
+    [
+        5, "p == 1", False, True, [("p", "==", 1), False], [("p", "~", 1)], [("p", "==", "x")], [("q", "==", 1)],
+        [("p", "==", 99), ("q", ">", 1)], [[("p", ">", 0)], [("q", ">", 1)]],
+    ],
+    ids=str,
+)
 def test_invalid_filters(root: Path, filters: Any) -> None:
+    """Whatever partitions there are, and whatever they decide."""
     with pytest.raises(fastpq.SchemaError):
         fastpq.ParquetDataset(root, filters=filters)

@@ -263,3 +263,18 @@ def test_files_without_an_int96_column(tmp_path: Path) -> None:
     ]
     for table in tables:
         assert table["t"].to_pylist() == moments
+
+
+def test_lost_values_are_null_in_datasets_of_required_columns(tmp_path: Path) -> None:
+    path = tmp_path / "0.parquet"
+    fastpq.write_table({"id": np.arange(100)}, path, compression=None, use_dictionary=False)
+    stored = bytearray(path.read_bytes())
+    stored[200] ^= 1
+    path.write_bytes(stored)
+    fastpq.write_table({"id": np.arange(3)}, tmp_path / "1.parquet")
+    with pytest.raises(fastpq.FormatError):
+        fastpq.read_table(tmp_path)
+    dataset = fastpq.ParquetDataset(tmp_path, on_error="null")
+    assert dataset.read()["id"].null_count == 100
+    assert dataset.take([0, 101])["id"].to_pylist() == [None, 1]
+    assert sum(batch["id"].null_count for batch in dataset.iter_batches(40)) == 100

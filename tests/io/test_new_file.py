@@ -215,6 +215,24 @@ def test_files_without_durability_are_synced_only_before_they_replace_others(
     assert sorted(fastpq.read_table(root)["x"].to_pylist()) == [1, 1, 2, 2]
 
 
+@linux
+def test_files_that_metadata_name_are_on_disk_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    sync = os.fsync
+
+    def told(descriptor: int) -> None:
+        synced.append("folder" if is_folder(descriptor) else "file")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", told)
+    for asked in (True, None):
+        fastpq.write_dataset({"x": [1]}, tmp_path / "root", write_metadata_file=asked)
+        assert synced.count("file") == 3        # the rows, _metadata and _common_metadata
+        synced.clear()
+    fastpq.write_dataset({"x": [1]}, tmp_path / "root", write_metadata_file=False)
+    assert not synced
+
+
 def test_durability_is_true_or_false(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="durable is True or False"):
         fastpq.write_table({"a": [1]}, tmp_path / "file", durable="no")     # type: ignore[arg-type]
@@ -251,6 +269,16 @@ def test_errors_after_the_rename_are_no_errors_of_the_write(
     sink.commit()
     assert (tmp_path / "out").read_bytes() == b"new"
     assert names(tmp_path) == ["out"]
+
+
+@linux
+def test_errors_of_writing_that_are_told_at_a_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sink = open_sink(tmp_path / "out", durable=False)
+    sink.write(b"new")
+    failing(errno.EDQUOT, monkeypatch, "close", lambda descriptor: not is_folder(descriptor))
+    with pytest.raises(OSError, match="quota"):
+        sink.commit()
+    assert names(tmp_path) == []
 
 
 @pytest.mark.skipif(os.name == "nt", reason="directories of Windows are not synced")

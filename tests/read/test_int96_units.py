@@ -255,6 +255,50 @@ def test_nested_timestamps_that_a_file_lacks_have_the_unit_of_the_other_files(ot
         assert units == ["ns", "us"]
 
 
+def int96_files(folder: Path, *tables: dict[str, Any]) -> fastpq.ParquetDataset:
+    """A dataset of INT96 files with the given columns; datetimes are in microseconds."""
+    for number, columns in enumerate(tables):
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", use_deprecated_int96_timestamps=True)
+    return fastpq.ParquetDataset(folder)
+
+
+@pytest.mark.parametrize("unit", ["auto", "us", "ms"])
+def test_filters_are_bound_in_the_unit_of_the_rows(unit: Any, tmp_path: Path) -> None:
+    """A second condition on a column of two widths lets the dataset, not the file, decide the rows."""
+    narrow = {"t": pa.array([NEAR_DAY, FAR_DAY], A_TIME), "y": pa.array([1, 1], pa.int32())}
+    nested = {"s": pa.array([{"t": NEAR_DAY}, {"t": FAR_DAY}], pa.struct([("t", A_TIME)]))}
+    wide = {"t": pa.array([NEAR_DAY], A_TIME), "y": pa.array([1], pa.int64())}
+    other = {"s": pa.array([{"t": NEAR_DAY, "y": 1}], pa.struct([("t", A_TIME), ("y", pa.int64())]))}
+    int96_files(tmp_path, narrow | nested, wide | other)
+    dataset = fastpq.ParquetDataset(tmp_path, coerce_int96_timestamp_unit=unit)
+    day = dt.datetime(2019, 1, 1)
+    for filters, rows in (
+        ([("t", ">", day), ("y", "==", 1)], 2), ([("t", "<", day), ("y", "==", 1)], 1),
+        ([(("s", "t"), ">", day)], 2), ([(("s", "t"), "<", day)], 1),
+    ):
+        assert dataset.read(filters=filters).num_rows == dataset.count(filters) == rows
+        assert sum(batch.num_rows for batch in dataset.iter_batches(1, filters=filters)) == rows
+        assert dataset.head(5, filters=filters).num_rows == rows
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_a_given_schema_has_the_chosen_unit(unit: Any, tmp_path: Path) -> None:
+    schema = int96_files(tmp_path, {"t": pa.array([NEAR_DAY], A_TIME)}, {"x": [1]}).schema
+    dataset = fastpq.ParquetDataset(tmp_path, schema=schema, coerce_int96_timestamp_unit=unit)
+    assert [dataset.read(filters=[("t", sign, dt.datetime(2019, 1, 1))]).num_rows for sign in ("<", ">")] == [0, 1]
+    for table in (dataset.read(), dataset.tail(1), Table.concat([*dataset.iter_batches(1)])):
+        assert unit_of(table["t"]) == unit
+
+
+def test_fields_of_one_name_share_the_coarsest_unit(tmp_path: Path) -> None:
+    def twice(one: dt.datetime, other: dt.datetime) -> dict[str, Any]:
+        return {"s": pa.StructArray.from_arrays([pa.array([day], A_TIME) for day in (one, other)], names=["x", "x"])}
+
+    dataset = int96_files(tmp_path, twice(FAR_DAY, NEAR_DAY), twice(NEAR_DAY, NEAR_DAY))
+    assert len({str(batch["s"].type) for batch in dataset.iter_batches(1)}) == 1
+    assert pa.table(dataset).num_rows == 2
+
+
 def test_the_schema_of_a_dataset_is_one_that_can_be_given(tmp_path: Path) -> None:
     column = int96(seconds_of(FAR))
     for name, table in (("a", Table({"i": column, "t": column})), ("b", Table({"i": column}))):

@@ -103,6 +103,27 @@ def test_a_commit_removes_metadata_of_the_files_before(tmp_path: Path, removed: 
     assert ids(tmp_path) == ([2, 3] if removed else [1, 2, 3])
 
 
+def test_names_are_on_disk_before_old_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fastpq.write_table({"id": [1]}, tmp_path / "old.parquet")
+    (tmp_path / "k=1").mkdir()
+    moves = {source: f"k=1/{target}" for source, target in staged(tmp_path, "job", [2]).moves.items()}
+    done: list[str] = []
+    unlink, sync = os.unlink, os.fsync
+
+    def told_unlink(path: Any, **options: Any) -> None:
+        done.append(f"unlink {os.path.basename(path)}")
+        unlink(path, **options)
+
+    def told_sync(descriptor: int) -> None:
+        done.append(f"sync {os.path.basename(os.path.realpath(f'/proc/self/fd/{descriptor}'))}")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "unlink", told_unlink)
+    monkeypatch.setattr(os, "fsync", told_sync)
+    journal.commit(str(tmp_path), "job", moves, ["old.parquet"])
+    assert done.index("sync k=1") < done.index("unlink old.parquet")
+
+
 def test_an_abort_before_the_commit_removes_all(tmp_path: Path) -> None:
     writer = Writer(SCHEMA, WriteOptions(str(tmp_path)), False)
     writer.abort([staged(tmp_path, writer.job, [1])])
