@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,6 +36,24 @@ def parse_models_once() -> None:
         return parsed[path]
 
     JSONFileLoader.load_file = load_file
+
+
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """The URL of moto's server of AWS KMS and S3, without a log; it lists its modules once, and not twice for each request."""
+    from moto import backends
+    from moto.server import ThreadedMotoServer
+
+    modules = list(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: modules
+    logging.getLogger("werkzeug").disabled = True
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
 
 
 @dataclass(frozen=True)
