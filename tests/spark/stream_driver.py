@@ -28,8 +28,8 @@ def main() -> int:
     spark = builder.getOrCreate()
     queries = []
     for name, target in (("folder", str(folder / "out")), ("store", table)):
-        # Queries of one registration share a map of variables: Spark adds variables as a query begins, perhaps while the map is on its
-        # way to a task of the other query, which fails then (java.io.OptionalDataException).
+        # Queries of one registration share a map of variables. Spark adds variables as a query begins: a task of the other query
+        # that is written meanwhile fails (java.io.OptionalDataException).
         fastpq.spark.register(spark)
         reading = spark.readStream.format("fastpq").schema("id long").option("maxFilesPerTrigger", 1)
         writing = reading.load(str(folder / "in")).writeStream.format("fastpq")
