@@ -81,8 +81,9 @@ class Store:
             import s3fs
 
             parse_models_once()
+            client = {"endpoint_url": url, "verify": False}     # no certificates, which each client would load
             made = s3fs.S3FileSystem(
-                key="test", secret="test", client_kwargs={"endpoint_url": url}, config_kwargs={"retries": {"max_attempts": 1}},
+                key="test", secret="test", client_kwargs=client, config_kwargs={"retries": {"max_attempts": 1}},
                 skip_instance_cache=True, **options,
             )
             made.retries = 1
