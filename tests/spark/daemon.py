@@ -143,11 +143,23 @@ def jvm_workers(jvm: int) -> list[int]:
     return [process for process, parent in parents.items() if parent in parents]
 
 
+def load_descriptions_of_s3() -> None:
+    """Let botocore load what a client of S3 needs: each process with a client would parse it, for 0.1 s."""
+    from botocore.session import get_session
+
+    from tests.io.object_stores import parse_models_once
+
+    parse_models_once()
+    get_session().create_client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
+
+
 def main() -> None:
     """Load modules, and serve relays at a listening socket, given by its descriptor."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     for name in (*PACKAGES, *WORKERS, *sys.argv[2:]):
         import_module(name)
+    if "s3fs" in sys.argv:
+        load_descriptions_of_s3()
     gc.collect()
     gc.freeze()     # the collection after each task leaves the modules, and the pages that workers share, alone
     serve(listener)
