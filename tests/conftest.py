@@ -16,7 +16,7 @@ from tests import bytecode, requirements  # noqa: F401 - by its import, bytecode
 from tests.interop.parquet_java import ParquetJava
 from tests.io.azure_server import azure_server
 from tests.io.google_server import google_server
-from tests.io.object_stores import KINDS, Store
+from tests.io.object_stores import KINDS, Store, moto_server
 
 # No deadline for hypothesis examples: test machines are shared, so that an example's duration varies.
 settings.register_profile("shared machine", deadline=None)
@@ -112,13 +112,8 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
     """The URL of moto's server of AWS KMS and S3."""
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with moto_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

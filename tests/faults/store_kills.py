@@ -7,7 +7,6 @@ gives its result. A whole run beside readers at every request shows the rows bef
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import subprocess
@@ -30,7 +29,7 @@ from tests.faults.store_ways import FAULTY, WAYS, StoreWay, read
 from tests.io.azure_server import azure_server
 from tests.io.faulty_s3 import Proxy, faulty
 from tests.io.google_server import google_server
-from tests.io.object_stores import KINDS, Store, unfinished
+from tests.io.object_stores import KINDS, Store, moto_server, unfinished
 
 ROOT = Path(__file__).parents[2]
 MOMENTS = ("before", "after")
@@ -168,19 +167,6 @@ def trials(store: Store) -> Iterator[Trials]:
     class_.clear_instance_cache()
 
 
-@contextmanager
-def moto_server() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
-
-
 SERVERS = {"s3": moto_server, "azure": azure_server, "google": google_server}
 
 
@@ -190,7 +176,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--stores", nargs="*", default=[*KINDS], choices=KINDS, metavar="STORE", help=", ".join(KINDS))
     parser.add_argument("--every", type=int, default=1, help="kill at every so-many-th request (default: %(default)s)")
     options = parser.parse_args(arguments)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     failures: list[str] = []
     for kind in options.stores:
         with SERVERS[kind]() as url, trials(Store(kind, url)) as running:

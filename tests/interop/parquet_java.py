@@ -20,7 +20,8 @@ SHOWN = 4000        # characters of the JVM's log in the error after the JVM end
 def class_path(folder: Path, programs: str = "*.java") -> str:
     """Compile programs of java/ into a folder; returns the class path for running the programs."""
     path = f"{folder}:{java_jars()}/*"
-    command: list[str | Path] = ["javac", "-cp", path, "-d", folder, *SOURCES.glob(programs)]
+    options = ("-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1")       # half of the processor time
+    command: list[str | Path] = ["javac", *options, "-cp", path, "-d", folder, *SOURCES.glob(programs)]
     subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return path
 

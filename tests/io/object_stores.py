@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -35,6 +38,24 @@ def parse_models_once() -> None:
     JSONFileLoader.load_file = load_file
 
 
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """The URL of moto's server of AWS KMS and S3, without a log; it lists its modules once, and not twice for each request."""
+    from moto import backends
+    from moto.server import ThreadedMotoServer
+
+    modules = list(backends.list_of_moto_modules())
+    backends.list_of_moto_modules = lambda: modules
+    logging.getLogger("werkzeug").disabled = True
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
 @dataclass(frozen=True)
 class Store:
     """A kind of store, and its server.
@@ -60,8 +81,9 @@ class Store:
             import s3fs
 
             parse_models_once()
+            client = {"endpoint_url": url, "verify": False}     # no certificates, which each client would load
             made = s3fs.S3FileSystem(
-                key="test", secret="test", client_kwargs={"endpoint_url": url}, config_kwargs={"retries": {"max_attempts": 1}},
+                key="test", secret="test", client_kwargs=client, config_kwargs={"retries": {"max_attempts": 1}},
                 skip_instance_cache=True, **options,
             )
             made.retries = 1

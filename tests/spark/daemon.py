@@ -1,8 +1,8 @@
-"""PySpark's daemons, forked from one process that has loaded modules: each of them would load these anew, for seconds.
+"""Daemons of PySpark and of fastpq's jar, forked from one process with loaded modules: each would load the modules for seconds.
 
 Spark starts ``PYSPARK_PYTHON -m pyspark.daemon WORKER`` for each kind of worker, and for each environment of workers. The
 interpreter of the tests (preloaded_python) is a relay then: it gives its arguments, environment and standard streams to a process
-that has loaded what workers need (``python -m tests.spark.daemon DESCRIPTOR MODULE ...``), whose fork becomes the daemon. In
+with the modules of the workers (``python -m tests.spark.daemon DESCRIPTOR MODULE ...``), whose fork becomes the daemon. In
 test_jvm_session.py and test_example.py workers load the modules, as those of users do.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import runpy
 import select
 import shlex
 import signal
@@ -19,14 +20,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "pandas", "fsspec", "fastpq.spark")
-WORKERS = ("pyspark.daemon", "pyspark.worker", *(
+JVM_DAEMON = "fastpq.spark.jvm.daemon"
+DAEMONS = ("pyspark.daemon", JVM_DAEMON, "pyspark.sql.streaming.python_streaming_source_runner")     # programs that are forked
+WORKERS = ("pyspark.worker", "fastpq.spark.jvm.worker", *(
     f"pyspark.sql.worker.{name}" for name in (
         "create_data_source", "lookup_data_sources", "plan_data_source_read", "write_into_data_source",
         "commit_data_source_write", "python_streaming_sink_runner",
@@ -35,6 +37,8 @@ WORKERS = ("pyspark.daemon", "pyspark.worker", *(
 KEY_SERVICE = "tests.spark.kms"
 STORES = ("s3fs", "adlfs", "gcsfs")
 JVM = "FASTPQ_TEST_JVM"             # the process that Spark runs in, for its workers: the daemon's parent is another one
+
+COMM = Path("/proc/self/comm")      # the name of this process, which its forks inherit
 
 # Its arguments are the path of the socket and those of Python; it ends with the daemon and its workers.
 RELAY = f"""
@@ -77,15 +81,16 @@ def preloaded_python(folder: Path, *modules: str) -> Iterator[str]:
 
 
 def write_script(path: Path, relay: str) -> None:
-    """Write the interpreter: a relay for daemons, else Python."""
+    """Write the interpreter: a relay for DAEMONS, else Python."""
     python = shlex.quote(sys.executable)
     path.write_text(
         f"""#!/bin/sh
 export PYTHONPATH={shlex.quote(str(ROOT))}
-if [ "$2" = pyspark.daemon ]; then
-    shift 2
-    exec {relay} "$@"
-fi
+case "$2" in
+    {" | ".join(DAEMONS)})
+        shift
+        exec {relay} "$@" ;;
+esac
 exec {python} "$@"
 """
     )
@@ -104,7 +109,7 @@ def serve(listener: socket.socket) -> None:
 
 
 def become_daemon(relay: socket.socket) -> None:
-    """Run PySpark's daemon with arguments, environment and standard streams of a relay; raises SystemExit."""
+    """Run a daemon with arguments, environment and standard streams of a relay; raises SystemExit."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     size, streams, _, _ = socket.recv_fds(relay, 8, 3)
     with relay.makefile("rb") as stream:
@@ -115,10 +120,37 @@ def become_daemon(relay: socket.socket) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = ["pyspark.daemon", *arguments]
-    daemon: Any = import_module("pyspark.daemon")
-    daemon.manager()
+    sys.argv = arguments
+    if arguments[0] == JVM_DAEMON and COMM.exists():
+        COMM.write_text(name_of(int(environment[JVM])))
+    runpy.run_module(arguments[0], run_name="__main__")
     raise SystemExit
+
+
+def name_of(jvm: int) -> str:
+    """The name of the daemon of a JVM and of its workers, as /proc/PID/comm has it."""
+    return f"fastpq-{jvm}"
+
+
+def jvm_workers(jvm: int) -> list[int]:
+    """Process ids of the workers of fastpq's jar in a JVM."""
+    parents = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            name, _, numbers = Path(f"/proc/{entry}/stat").read_text().partition("(")[2].rpartition(") ")
+            if name == name_of(jvm):
+                parents[int(entry)] = int(numbers.split()[1])
+    return [process for process, parent in parents.items() if parent in parents]
+
+
+def load_descriptions_of_s3() -> None:
+    """Let botocore load what a client of S3 needs: each process with a client would parse it, for 0.1 s."""
+    from botocore.session import get_session
+
+    from tests.io.object_stores import parse_models_once
+
+    parse_models_once()
+    get_session().create_client("s3", region_name="us-east-1", aws_access_key_id="none", aws_secret_access_key="none")
 
 
 def main() -> None:
@@ -126,6 +158,8 @@ def main() -> None:
     listener = socket.socket(fileno=int(sys.argv[1]))
     for name in (*PACKAGES, *WORKERS, *sys.argv[2:]):
         import_module(name)
+    if "s3fs" in sys.argv:
+        load_descriptions_of_s3()
     gc.collect()
     gc.freeze()     # the collection after each task leaves the modules, and the pages that workers share, alone
     serve(listener)

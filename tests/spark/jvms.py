@@ -19,10 +19,12 @@ import pyspark
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 # For sessions of minutes: C2 and G1 take more time than they save, the small code cache of C1 alone is swept again and again, and
-# a small first bound of class metadata makes collections of the whole heap.
+# a small first bound of class metadata makes collections of the whole heap. A sixth of the time of a start verifies bytecode.
 QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing -XX:MetaspaceSize=256m"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:-UseCodeCacheFlushing -XX:MetaspaceSize=256m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
+VERIFY = "-XX:+BytecodeVerificationRemote"      # behind QUICK: bytecode is verified, as users' JVMs do; without the archive
 TIMEOUT = 600           # seconds for making the archive: a last guard
 RUN_LOCALLY = {
     "spark.ui.enabled": "false",

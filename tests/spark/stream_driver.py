@@ -26,9 +26,11 @@ def main() -> int:
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
-    fastpq.spark.register(spark)
     queries = []
     for name, target in (("folder", str(folder / "out")), ("store", table)):
+        # Queries of one registration share a map of variables. Spark adds variables as a query begins: a task of the other query
+        # that is written meanwhile fails (java.io.OptionalDataException).
+        fastpq.spark.register(spark)
         reading = spark.readStream.format("fastpq").schema("id long").option("maxFilesPerTrigger", 1)
         writing = reading.load(str(folder / "in")).writeStream.format("fastpq")
         checkpoint = str(folder / "checkpoints" / name)

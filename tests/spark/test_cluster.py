@@ -40,7 +40,7 @@ KEYS = {name: randomness.token_bytes(len(key)) for name, key in MASTER_KEYS.item
 # drivers and their scenarios; each driver is killed in the last one
 PYTHON = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs", "driver_killed_before_commit")
 JAR = (
-    "killed_executor@jar", "failing_task@jar", "speculation@jar", "jobs@jar", "killed_executor@s3", "failing_task@s3", "jobs@s3",
+    "killed_executor@jar", "failing_task@jar", "speculation@jar", "jobs@jar", "killed_executor@s3", "failing_task@s3",
     "driver_killed_in_commit",
 )
 SURVIVED = (*PYTHON[:-1], *JAR[:-1])

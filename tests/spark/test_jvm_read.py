@@ -16,6 +16,7 @@ import pytest
 
 from tests.encryption.keys.peers import MASTER_KEYS
 from tests.spark.conftest import CLIENT
+from tests.spark.daemon import jvm_workers
 
 FORMAT = "io.fastpq.spark.FastpqProvider"
 COLUMNS = (
@@ -158,7 +159,7 @@ def test_a_killed_worker_fails_its_task_alone(spark: Any, native: tuple[Any, str
             time.sleep(0.1)
         time.sleep(1)       # of ten that the tasks take; idle workers of earlier tests hold memory, too
         while not killed and not counted.done():
-            killed = [process for process in workers_of(jvm) if holds_memory(process)]
+            killed = [process for process in jvm_workers(jvm) if holds_memory(process)]
         assert killed
         for process in killed:
             os.kill(process, signal.SIGKILL)
@@ -168,22 +169,6 @@ def test_a_killed_worker_fails_its_task_alone(spark: Any, native: tuple[Any, str
     names = {name for name in set(os.listdir("/dev/shm")) - before[0] if "fastpq" in name}
     assert not names
     assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before[1] if name.startswith("fastpq-")}
-
-
-def workers_of(jvm: int) -> list[int]:
-    """Workers of fastpq below a JVM: children of its daemons."""
-    parents: dict[int, list[int]] = {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            parents.setdefault(int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1]), []).append(int(entry))
-    daemons = [process for process in parents.get(jvm, []) if "fastpq.spark.jvm.daemon" in command_of(process)]
-    return [process for daemon in daemons for process in parents.get(daemon, [])]
-
-
-def command_of(process: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{process}/cmdline").read_text()
-    return ""
 
 
 def holds_memory(process: int) -> bool:

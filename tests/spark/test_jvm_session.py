@@ -1,4 +1,5 @@
-"""A session with the jar as users have it, in a process of its own: the short name, SQL, tables, streams and writes."""
+"""A session with the jar as users have it, in a process of its own: the short name, SQL, tables, streams, writes, verified
+bytecode."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.jvms import quick_jvm
+from tests.spark.jvms import VERIFY, quick_jvm
 
 SCRIPT = """
 import logging
@@ -74,7 +75,7 @@ print("done")
 def test_a_session_with_the_jar(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable, "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path), quick_jvm()]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), f"{quick_jvm()} {VERIFY}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("the format fastpq reads in columns, by the jar") == 1

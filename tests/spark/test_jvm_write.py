@@ -18,7 +18,8 @@ from pyspark.errors import AnalysisException
 
 from tests.encryption.keys.peers import MASTER_KEYS
 from tests.spark.conftest import CLIENT
-from tests.spark.test_jvm_read import COLUMNS, FORMAT, NULLS, rows_of, workers_of
+from tests.spark.daemon import jvm_workers
+from tests.spark.test_jvm_read import COLUMNS, FORMAT, NULLS, rows_of
 
 MORE = (
     "cast(id as varchar(20)) short", "null as nothing", "if(id = 3, null, '') empty", "cast(array() as array<int>) no_element",
@@ -204,7 +205,7 @@ def test_a_killed_worker_fails_its_task_alone(spark: Any, tmp_path: Path) -> Non
         while not spark.sparkContext.statusTracker().getActiveStageIds():
             time.sleep(0.1)
         time.sleep(0.5)
-        killed = workers_of(jvm)
+        killed = jvm_workers(jvm)
         assert killed
         for process in killed:
             os.kill(process, signal.SIGKILL)
