@@ -1,6 +1,13 @@
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import NDArray
+
+class Pieces:
+    @property
+    def size(self) -> int: ...
+    def __init__(self, give: Callable[[list[bytes | memoryview]], object] | None = None) -> None: ...
+    def take(self) -> list[bytes | memoryview]: ...
 
 class GrowingBuffer:
     size: int

@@ -6,6 +6,7 @@ the next array of about its size. Meanwhile the operating system may take the pa
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -36,6 +37,10 @@ cdef enum:
     CLASSES = (LARGEST_SHIFT - SMALLEST_SHIFT) * 4
     KEPT_PER_CLASS = 256
     SMALLEST_OFFERED = 2 << 20      # smaller idle blocks are soon taken again; offering them costs more than it gives
+    PIECE_SIZE = 1 << SMALLEST_SHIFT    # of the blocks of Pieces
+    # Bytes unused at the front: a copy from block to block is slow where both places have the same last 12 bits of their address.
+    PIECE_BEGIN = 1 << 11
+    SMALLEST_PIECE = 1 << 14        # bytes; fewer are copied out of their block
     SHARE = 8                       # idle blocks take one part of as many of the usable memory
 
 cdef struct Shelf:
@@ -172,9 +177,6 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
 cdef class Block:
     """A block as a buffer of writable bytes; the last array to view the block gives the memory back."""
 
-    cdef void* data
-    cdef size_t capacity
-
     def __cinit__(self, size_t size):
         if size < SMALLEST_OFFERED:
             self.data = block_take(size, &self.capacity)
@@ -193,6 +195,70 @@ cdef class Block:
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.capacity, 0, flags | PyBUF_WRITABLE)
+
+
+cdef class Pieces:
+    """Bytes one behind the other, in pieces.
+
+    Args:
+        give: called with lists of pieces, some at a time, in order, while others are appended; None lets all wait.
+    """
+
+    def __cinit__(self, give=None):
+        self.give = give
+        self.waiting = []
+
+    def take(self):
+        """The waiting pieces, a list; the pieces wait no more."""
+        pieces, self.waiting, self.waiting_size = self.waiting, [], 0
+        return pieces
+
+    cdef int append(self, const uint8_t* data, size_t size) except -1 nogil:
+        cdef size_t part
+        while size:
+            if self.room == 0:
+                with gil:
+                    self._begin_block()
+            part = min(size, self.room)
+            memcpy(self.end, data, part)
+            self.end += part
+            self.room -= part
+            data += part
+            size -= part
+            if self.room == 0:
+                with gil:
+                    self.finish()
+        return 0
+
+    cdef int append_buffer(self, object buffer, int64_t size) except -1:
+        self.finish()
+        return self._add(buffer, size)
+
+    cdef int finish(self) except -1:
+        cdef Block block = self.block
+        cdef size_t filled
+        if block is None:
+            return 0
+        filled = PIECE_SIZE - PIECE_BEGIN - self.room
+        self.block = None
+        self.room = 0
+        if filled < SMALLEST_PIECE:     # a block would wait for the sake of few bytes
+            return self._add(PyBytes_FromStringAndSize(<char*>self.end - filled, <Py_ssize_t>filled), <int64_t>filled)
+        return self._add(memoryview(block)[PIECE_BEGIN:PIECE_BEGIN + <Py_ssize_t>filled], <int64_t>filled)
+
+    cdef int _begin_block(self) except -1:
+        self.block = Block(PIECE_SIZE)
+        self.end = <uint8_t*>self.block.data + PIECE_BEGIN
+        self.room = PIECE_SIZE - PIECE_BEGIN
+        return 0
+
+    cdef int _add(self, object buffer, int64_t size) except -1:
+        self.waiting.append(buffer)
+        self.size += size
+        self.waiting_size += size
+        if self.give is not None and self.waiting_size >= PIECE_SIZE - PIECE_BEGIN:
+            self.give(self.take())
+        return 0
 
 
 cdef class GrowingBuffer:

@@ -1,6 +1,7 @@
 """Encoding of columns into stored pages."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from fastpq.arrays.memory cimport Pieces
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.page_log cimport PageLog
@@ -33,8 +34,7 @@ cdef class ChunkWriter:
     cdef int index_encoding             # of dictionary-encoded pages
     cdef DictionaryEncoder dictionary
     cdef int64_t ordinal                # of the next data page
-    cdef readonly list pieces           # buffers to write, in order
-    cdef readonly int64_t stored_size
+    cdef readonly Pieces pieces         # stored pages with their headers
     cdef readonly int64_t uncompressed_size
     cdef readonly int64_t dictionary_page_size      # stored, with header; 0 without dictionary
     cdef readonly dict page_counts      # (page type, encoding) -> number of pages
@@ -49,6 +49,7 @@ cdef class ChunkWriter:
     cdef Scratch codes
     cdef Scratch body
     cdef Scratch packed                 # a compressed page body
+    cdef Scratch encrypted              # an encrypted one
 
     cdef void _free(self) noexcept nogil
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil

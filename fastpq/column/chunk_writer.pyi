@@ -1,5 +1,6 @@
-from typing import Any
+from collections.abc import Callable
 
+from fastpq.arrays.memory import Pieces
 from fastpq.codecs.codec import Codec
 from fastpq.column.chunk_settings import ChunkSettings
 from fastpq.column.input import ColumnInput
@@ -9,7 +10,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 
 class ChunkWriter:
     @property
-    def pieces(self) -> list[Any]: ...
+    def pieces(self) -> Pieces: ...
     @property
     def stored_size(self) -> int: ...
     @property
@@ -28,6 +29,13 @@ class ChunkWriter:
     def distinct_count(self) -> int: ...
     @property
     def bloom_filter(self) -> SplitBlockBloomFilter | None: ...
-    def __init__(self, input: ColumnInput, codec: Codec, cipher: ModuleCipher, settings: ChunkSettings) -> None: ...
+    def __init__(
+        self,
+        input: ColumnInput,
+        codec: Codec,
+        cipher: ModuleCipher,
+        settings: ChunkSettings,
+        give: Callable[[list[bytes | memoryview]], object] | None = None,
+    ) -> None: ...
     def begin_dictionary(self, entries: ColumnInput) -> None: ...
     def write(self, start: int, stop: int) -> None: ...

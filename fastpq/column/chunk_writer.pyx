@@ -1,19 +1,18 @@
 """Encoding of columns into stored pages: encode, compress, encrypt.
 
-One ChunkWriter makes one column chunk; the caller writes the pieces to the file, in order.
+One ChunkWriter makes one column chunk; the caller writes its pieces to the file, in order.
 """
 
-from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from fastpq.arrays.memory cimport Pieces
 from fastpq.arrays.slices cimport array_start
 from fastpq.codecs.checksum cimport crc32_of
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.stored_values cimport BOOLEAN
-from fastpq.column.input cimport ColumnInput
+from fastpq.column.input cimport ColumnInput, StoredView
 from fastpq.column.page_log cimport PageLog
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_writer cimport ValueWriter
@@ -35,6 +34,7 @@ from fastpq.index.bloom_size import bytes_for
 
 cdef enum:
     LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
+    COPIED = 1 << 16                    # bytes; larger pages in the column's memory are not copied
     LARGEST_PAGE_ORDINAL = 32767        # of an AAD (Encryption.md, 4.4.2); the bound of plaintext files too, for encrypt_file
 
 
@@ -46,9 +46,10 @@ cdef class ChunkWriter:
         codec: the Codec of the chunk.
         cipher: the ModuleCipher of the chunk.
         settings: the ChunkSettings of the column.
+        give: taker of stored pages while rows are written, as for Pieces; the last pages wait in ``pieces``.
     """
 
-    def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None, object settings):
+    def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None, settings, give=None):
         cdef size_t width = 0 if input.variable else input.stored_width
         self.input = input
         self.codec = codec
@@ -60,21 +61,27 @@ cdef class ChunkWriter:
         self.checksums = settings.checksums
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
         self.index_encoding = settings.index_encoding
-        self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
+        self.dictionary = input.new_dictionary() if settings.dictionary else None
         self.pages = PageLog(settings.order, width, settings.total_order)
         self.distinct_count = -1
-        self.pieces = []
+        self.pieces = Pieces(give)
         self.page_counts = {}
 
     def __dealloc__(self):
         with nogil:             # the operating system takes long to take large blocks back
             self._free()
 
+    @property
+    def stored_size(self):
+        """Bytes of the stored pages with their headers."""
+        return self.pieces.size
+
     cdef void _free(self) noexcept nogil:
         """Free scratch memory."""
         scratch_free(&self.codes)
         scratch_free(&self.body)
         scratch_free(&self.packed)
+        scratch_free(&self.encrypted)
 
     def begin_dictionary(self, ColumnInput entries not None):
         """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size.
@@ -83,7 +90,7 @@ cdef class ChunkWriter:
         """
         if self.dictionary is None:
             return
-        cdef DictionaryEncoder dictionary = DictionaryEncoder(0 if self.input.variable else self.input.stored_width)
+        cdef DictionaryEncoder dictionary = self.input.new_dictionary()
         mapping = entries.codes(dictionary)
         if dictionary.plain_size <= <int64_t>self.settings.dictionary_page_size:
             self.dictionary = dictionary
@@ -100,7 +107,7 @@ cdef class ChunkWriter:
             SchemaError: a value does not fit the column's type.
         """
         cdef int64_t row = start
-        if not 0 <= start <= stop <= self.input.rows or self.pieces:
+        if not 0 <= start <= stop <= self.input.rows or self.pieces.size:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
         self.num_values = self._entries(start, stop - start)
         self.null_count = self.num_values - self.input.count_present(start, stop - start)
@@ -117,6 +124,7 @@ cdef class ChunkWriter:
         if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
         self.dictionary = None
+        self.pieces.finish()
         with nogil:             # for the next chunk: this one may wait for others before it is written
             self._free()
             self.input.free()
@@ -202,7 +210,7 @@ cdef class ChunkWriter:
                     return start
             full = done < present
             if full:
-                rows = self._rows_of(row, rows, done)
+                rows = self.input.rows_of(row, rows, done)
                 present = self.input.count_present(row, rows)
             if rows:
                 self._log_codes(row, rows, present, codes + taken, slices, values)
@@ -248,17 +256,6 @@ cdef class ChunkWriter:
             plain_size = 4 * present + slices_size(slices, present)
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
 
-    def _rows_of(self, int64_t start, int64_t most, int64_t values):
-        """The largest number of the next rows, below most, with at most so many values."""
-        cdef int64_t low = 0, high = most, middle
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.input.count_present(start, middle) <= values:
-                low = middle
-            else:
-                high = middle - 1
-        return low
-
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
         """The number of rows of the next page of plain values, at least one."""
         cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
@@ -278,10 +275,12 @@ cdef class ChunkWriter:
     cdef int _write_dictionary(self) except -1:
         cdef PageHeader header
         cdef int64_t size = self.dictionary.plain_size
-        cdef uint8_t* body
+        cdef const uint8_t* body = self.dictionary.fixed_values()
         with nogil:
-            body = scratch_reserve(&self.body, <size_t>size)
-            self.dictionary.write_plain(body)
+            self.dictionary.end()
+            if self.input.variable:
+                body = scratch_reserve(&self.body, <size_t>size)
+                self.dictionary.write_plain(<uint8_t*>body)
             if self.bloom_filter is not None:
                 if self.input.variable:
                     self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
@@ -400,35 +399,36 @@ cdef class ChunkWriter:
         cdef int module = DICTIONARY_PAGE if dictionary else DATA_PAGE
         cdef uint8_t room[PAGE_HEADER_BOUND]
         cdef int64_t sealed_size, header_size
-        cdef const uint8_t* sealed
+        cdef uint8_t* encrypted
+        cdef const uint8_t* stored = body
         if not self.version_2:
             levels_size = 0         # compressed with the values
         if self.codec.number:
             with nogil:
-                body = self._compress(body, &size, levels_size)
+                stored = self._compress(body, &size, levels_size)
         sealed_size = self.cipher.sealed_size(module, size)
         if sealed_size > LARGEST_PAGE:
             raise LimitError(f"a stored page of {sealed_size} bytes: no page can be larger than {LARGEST_PAGE}")
-        if in_column and not self.codec.number and sealed_size == size:
-            sealed = body
-            piece = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        else:
-            piece = PyBytes_FromStringAndSize(NULL, sealed_size)
-            sealed = <const uint8_t*>PyBytes_AS_STRING(piece)
+        if sealed_size != size:
             with nogil:
-                self.cipher.seal_to(module, <int>self.ordinal, body, size, levels_size, <uint8_t*>sealed)
+                encrypted = scratch_reserve(&self.encrypted, <size_t>sealed_size)
+                self.cipher.seal_to(module, <int>self.ordinal, stored, size, levels_size, encrypted)
+                stored = encrypted
         header.compressed_page_size = <int32_t>sealed_size
         header.has_crc = self.checksums
         header.crc = 0
         if self.checksums:
             with nogil:
-                header.crc = <int32_t><uint32_t>crc32_of(sealed, sealed_size)
+                header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size)
         header_size = write_page_header(header, room)
         module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
         sealed_header = self.cipher.seal(module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, header_size))
-        self.pieces.append(sealed_header)
-        self.pieces.append(piece)
-        self.stored_size += len(sealed_header) + sealed_size
+        self.pieces.append(<const uint8_t*>PyBytes_AS_STRING(sealed_header), <size_t>len(sealed_header))
+        if in_column and stored == body and size > COPIED:
+            self.pieces.append_buffer(memoryview(StoredView.of(self.input, body, size)), size)
+        else:
+            with nogil:
+                self.pieces.append(stored, <size_t>sealed_size)
         self.uncompressed_size += len(sealed_header) + header.uncompressed_page_size
         key = header.type, header.encoding
         self.page_counts[key] = self.page_counts.get(key, 0) + 1

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.leaf_entries cimport Levels
+from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SliceReader
 
@@ -26,11 +27,25 @@ cdef class ColumnInput:
 
     # Frees scratch memory; the next read takes it anew.
     cdef void free(self) noexcept nogil
+    # An empty dictionary for the values, in blocks that serve the next one.
+    cdef DictionaryEncoder new_dictionary(self)
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil
+    # The largest number of rows from start on, at most most, with at most so many values.
+    cdef int64_t rows_of(self, int64_t start, int64_t most, int64_t values) noexcept nogil
     # The stored values of rows [start, start + count), nulls left out; valid until the next call. Returns the number of values.
     cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil
     cdef int64_t slices(self, int64_t start, int64_t count, Slice** values) except -1 nogil
     # The dictionary codes of rows [start, start + count), nulls left out, each replaced by mapping[code]. Returns their number.
     cdef int64_t mapped(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* codes) except -1 nogil
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil
+
+
+# Stored bytes in the memory of a column: a buffer that keeps the column.
+cdef class StoredView:
+    cdef ColumnInput input
+    cdef const uint8_t* data
+    cdef int64_t size
+
+    @staticmethod
+    cdef StoredView of(ColumnInput input, const uint8_t* data, int64_t size)

@@ -1,9 +1,11 @@
 """The values of a Column in stored form, page by page."""
 
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
 import numpy as np
 
+from fastpq.arrays.memory cimport block_give, block_reuse
 from fastpq.column.stored_values cimport BOOLEAN, COPY, VARIABLE, VARIABLE_DECIMAL, decimals_to_slices, to_stored
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.leaf_entries cimport Levels
@@ -81,6 +83,11 @@ cdef class ColumnInput:
             raise MemoryError("the dictionary's hash table")
         return np.asarray(codes)[:present]
 
+    cdef DictionaryEncoder new_dictionary(self):
+        cdef DictionaryEncoder dictionary = DictionaryEncoder(0 if self.variable else self.stored_width)
+        dictionary.use_memory(block_reuse, block_give)
+        return dictionary
+
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil:
         """Turn a range of rows into the range of the values in the rows."""
         cdef int64_t first
@@ -92,6 +99,16 @@ cdef class ColumnInput:
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil:
         self._to_values(&start, &count)
         return count if self.bits == NULL else bitmap_count(self.bits, start, count)
+
+    cdef int64_t rows_of(self, int64_t start, int64_t most, int64_t values) noexcept nogil:
+        cdef int64_t low = 0, high = most, middle
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.count_present(start, middle) <= values:
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil:
         """The values of rows in the column's own form, nulls left out."""
@@ -148,3 +165,18 @@ cdef class ColumnInput:
             with gil:
                 raise_status(present)
         return present
+
+
+cdef class StoredView:
+    """Stored bytes in the memory of a column; the view keeps the column."""
+
+    @staticmethod
+    cdef StoredView of(ColumnInput input, const uint8_t* data, int64_t size):
+        cdef StoredView view = StoredView.__new__(StoredView)
+        view.input = input
+        view.data = data
+        view.size = size
+        return view
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, <void*>self.data, <Py_ssize_t>self.size, 1, flags)

@@ -5,7 +5,13 @@ from fastpq.encodings.rle cimport HybridDecoder
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/hash_table.h" nogil:
+    ctypedef void* (*take_memory)(size_t size, size_t* capacity) noexcept nogil
+    ctypedef void (*give_memory)(void* memory, size_t capacity) noexcept nogil
+    void* take_of_heap(size_t size, size_t* capacity) noexcept
+    void give_to_heap(void* memory, size_t capacity) noexcept
     ctypedef struct hash_table:
+        take_memory take
+        give_memory give
         size_t width
         uint64_t seed
         bint borrows
@@ -31,10 +37,13 @@ cdef int64_t dictionary_decode_bits(HybridDecoder* indices, uint64_t bits, int64
 cdef class DictionaryEncoder:
     cdef hash_table table
     cdef readonly int64_t plain_size            # bytes of the dictionary page so far
+    # Takes large memory elsewhere than from the heap; before the first value.
+    cdef void use_memory(self, take_memory take, give_memory give) noexcept nogil
     # Encode n values to codes until plain_size would exceed limit; return the number of values encoded, or NO_MEMORY.
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef int code_width(self) noexcept nogil        # bits of the largest code
+    cdef void end(self) noexcept nogil              # gives memory back: no more values are encoded
     cdef void write_plain(self, uint8_t* out) noexcept nogil      # the dictionary page: plain_size bytes
     cdef const uint8_t* fixed_values(self) noexcept nogil         # count values of width bytes, for statistics
     cdef const Slice* slice_values(self) noexcept nogil           # count slices, for statistics

@@ -22,6 +22,7 @@ cdef extern from "c/gather.h" nogil:
     void fill(uint8_t* out, int64_t count, const uint8_t* value, size_t width) noexcept
 
 cdef extern from "c/hash_table.h" nogil:
+    void table_end(hash_table* table) noexcept
     void table_free(hash_table* table) noexcept
     int64_t table_encode_fixed(hash_table* table, const uint8_t* values, int64_t n, int64_t most, uint32_t* codes) noexcept
     int64_t table_encode_slices(hash_table* table, const void* slices, int64_t n, int64_t limit, int64_t* size,
@@ -129,6 +130,7 @@ cdef class DictionaryEncoder:
         self.table.width = width
         self.table.seed = SEED
         self.table.borrows = borrows
+        self.use_memory(take_of_heap, give_to_heap)
 
     def __dealloc__(self):
         table_free(&self.table)
@@ -136,6 +138,10 @@ cdef class DictionaryEncoder:
     @property
     def count(self):
         return self.table.count
+
+    cdef void use_memory(self, take_memory take, give_memory give) noexcept nogil:
+        self.table.take = take
+        self.table.give = give
 
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
         cdef int64_t done = table_encode_fixed(&self.table, values, n, limit // <int64_t>self.table.width, codes)
@@ -150,6 +156,9 @@ cdef class DictionaryEncoder:
         while <int64_t>self.table.count > <int64_t>1 << width:
             width += 1
         return width
+
+    cdef void end(self) noexcept nogil:
+        table_end(&self.table)
 
     cdef void write_plain(self, uint8_t* out) noexcept nogil:
         if self.table.width:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from fastpq import format as fmt
@@ -39,8 +40,12 @@ class ChunkToWrite(NamedTuple):
     stop: int
 
 
-def encode_chunk(chunk: ChunkToWrite) -> EncodedChunk:
+def encode_chunk(chunk: ChunkToWrite, give: Callable[[list[bytes | memoryview]], object]) -> EncodedChunk:
     """Encode, compress and encrypt a column chunk.
+
+    Args:
+        chunk: the rows, and how they are written.
+        give: taker of the stored pages, as for Pieces; the last pages wait in the chunk.
 
     Raises:
         SchemaError: a null of a required column, or a geometry in another form than ISO WKB.
@@ -49,7 +54,7 @@ def encode_chunk(chunk: ChunkToWrite) -> EncodedChunk:
     leaf, spec, num_rows = chunk.leaf, chunk.spec, chunk.stop - chunk.start
     try:
         values = leaf.rows(spec.layout, chunk.start, chunk.stop)
-        writer = ChunkWriter(values, spec.codec, chunk.cipher, spec.settings)
+        writer = ChunkWriter(values, spec.codec, chunk.cipher, spec.settings, give)
         entries = leaf.entries(spec.layout, num_rows)
         if entries is not None:
             writer.begin_dictionary(entries)
@@ -58,7 +63,8 @@ def encode_chunk(chunk: ChunkToWrite) -> EncodedChunk:
         geospatial_statistics = _geospatial_statistics(spec, values) if is_geospatial else None
         return EncodedChunk(chunk.path, spec, chunk.cipher, writer, geospatial_statistics)
     except ParquetError as error:
-        error.at(column=".".join(chunk.path), row_group=chunk.row_group)
+        if "path" not in error.context:     # else of the file, in give
+            error.at(column=".".join(chunk.path), row_group=chunk.row_group)
         raise
 
 

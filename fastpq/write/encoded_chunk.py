@@ -1,4 +1,4 @@
-"""EncodedChunk: a column chunk encoded in memory, and its place, footer entry and indexes in the new file."""
+"""EncodedChunk: a column chunk whose pages are encoded, and its place, footer entry and indexes in the new file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _CHECKED = (Decimal, Time)      # types with values that their storage could exc
 
 
 class EncodedChunk(NamedTuple):
-    """A column chunk whose pages are still in memory.
+    """A column chunk whose last pages are still in memory.
 
     Attributes:
         path: path of the column.
         spec: how the column is written.
         cipher: cipher of the chunk.
-        writer: stored pages and their counts.
+        writer: the last pages, and counts of all pages.
         geospatial_statistics: None for a column other than GEOMETRY and GEOGRAPHY.
     """
 
@@ -39,13 +39,14 @@ class EncodedChunk(NamedTuple):
     geospatial_statistics: fmt.GeospatialStatistics | None
 
     def place(self, sink: Sink) -> PlacedChunk:
-        """Write the pages.
+        """Write the last pages, behind the others.
 
         Raises:
             SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
-        spec, writer, start = self.spec, self.writer, sink.written
-        sink.write_together(writer.pieces)
+        spec, writer = self.spec, self.writer
+        sink.write_together(writer.pieces.take())
+        start = sink.written - writer.stored_size
         pages = self._written_pages()
         metadata = self._metadata(pages, start)
         column_index = offset_index = None

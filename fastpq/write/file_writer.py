@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from itertools import islice
 from typing import Protocol
@@ -10,7 +11,7 @@ from typing import Protocol
 from fastpq import format as fmt
 from fastpq.arrays.table import Table
 from fastpq.column.shred import LeafToWrite, table_leaves
-from fastpq.common.parallel import resolve_threads, run_ordered, run_parallel
+from fastpq.common.parallel import resolve_threads, run_parallel
 from fastpq.common.progress import Meter, Span
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
@@ -183,15 +184,21 @@ class FileWriter:
         )
         # with threads, chunks are encoded ahead of the file, across row groups
         threads = 1 if table_bytes < LEAST_PARALLEL * len(starts) * len(leaves) else resolve_threads(self._threads)
-        chunks = map(encode_chunk, wanted) if threads == 1 else run_ordered(encode_chunk, wanted, threads)
+        if threads == 1:
+            chunks = (encode_chunk(chunk, self._sink.write_together) for chunk in wanted)
+        else:
+            from fastpq.write.ahead import write_ahead
+
+            chunks = write_ahead(wanted, self._sink, threads)
         every = self._properties.checkpoint_every
-        for entry in entries:
-            placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
-            groups.add(entry, placed if self._meter is None else self._told(placed, self._meter.span(entry.num_rows)))
-            self._sink.flush()
-            if every and len(groups) % every == 0:
-                self._write_footer({CHECKPOINT_KEY: str(len(groups))})
-                self._sink.persist()
+        with closing(chunks):
+            for entry in entries:
+                placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
+                groups.add(entry, placed if self._meter is None else self._told(placed, self._meter.span(entry.num_rows)))
+                self._sink.flush()
+                if every and len(groups) % every == 0:
+                    self._write_footer({CHECKPOINT_KEY: str(len(groups))})
+                    self._sink.persist()
 
     def _told(self, chunks: Iterable[PlacedChunk], span: Span | None) -> Iterator[PlacedChunk]:
         """The same chunks; progress is told of each chunk when the next one is drawn."""

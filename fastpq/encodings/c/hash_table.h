@@ -20,7 +20,24 @@ typedef struct {
     uint32_t tag;  /* the upper half of the value's hash */
 } hash_slot;
 
+/* Memory of at least size bytes, and its capacity; NULL where memory runs out. */
+typedef void *(*take_memory)(size_t size, size_t *capacity);
+typedef void (*give_memory)(void *memory, size_t capacity);
+
+static inline void *take_of_heap(size_t size, size_t *capacity) {
+    *capacity = size;
+    return malloc(size);
+}
+
+static inline void give_to_heap(void *memory, size_t capacity) {
+    (void)capacity;
+    free(memory);
+}
+
 typedef struct {
+    take_memory take; /* of the slots and the values */
+    give_memory give;
+    size_t slots_capacity, values_capacity;
     hash_slot *slots;
     uint64_t mask;
     int64_t count;    /* distinct values */
@@ -59,38 +76,64 @@ static inline __attribute__((always_inline)) uint64_t hash_fixed(const uint8_t *
     return mix64(word_of(p, width) ^ UINT64_C(0xD6E8FEB86659FD93), UINT64_C(0x9E3779B97F4A7C15));
 }
 
+/* The free slot for a new value. */
+static inline uint64_t slot_for(const hash_table *table, uint64_t hash) {
+    uint64_t i = hash & table->mask;
+    while (table->slots[i].code != FASTPQ_EMPTY) i = (i + 1) & table->mask;
+    return i;
+}
+
+/* Gives back the memory that only encoding needs. */
+static inline void table_end(hash_table *table) {
+    if (table->slots) table->give(table->slots, table->slots_capacity);
+    table->slots = NULL;
+}
+
+/* A table whose memory ran out is empty. */
+static inline int table_lost(hash_table *table) {
+    table->count = 0;
+    return FASTPQ_NO_MEMORY;
+}
+
+/* Doubles the table, which is empty afterwards where memory runs out. */
 static int table_grow(hash_table *table) {
     const uint64_t size = table->slots ? 2 * (table->mask + 1) : 1024;
-    hash_slot *slots = malloc(size * sizeof(hash_slot));
     const int64_t capacity = (int64_t)(size / 2);
-    uint8_t *values = realloc(table->values, (size_t)capacity * (table->width ? table->width : sizeof(byte_slice)));
-    if (values) table->values = values;
-    if (!slots || !values) {
-        free(slots);
-        return FASTPQ_NO_MEMORY;
+    const size_t value_size = table->width ? table->width : sizeof(byte_slice);
+    const size_t values_size = (size_t)capacity * value_size;
+    table_end(table); /* before the new slots take memory: the values alone tell what is in them */
+    if (values_size > table->values_capacity) {
+        size_t got = 0;
+        uint8_t *values = table->take(values_size, &got);
+        if (!values) return table_lost(table);
+        if (table->count) memcpy(values, table->values, (size_t)table->count * value_size);
+        if (table->values) table->give(table->values, table->values_capacity);
+        table->values = values;
+        table->values_capacity = got;
     }
+    const uint8_t *values = table->values;
+    hash_slot *slots = table->take(size * sizeof(hash_slot), &table->slots_capacity);
+    if (!slots) return table_lost(table);
+    table->slots = slots;
+    table->mask = size - 1;
+    table->capacity = capacity;
     memset(slots, 0xFF, size * sizeof(hash_slot));
     for (int64_t code = 0; code < table->count; code++) {
         uint64_t hash;
         if (table->width) hash = hash_fixed(values + (size_t)code * table->width, table->width);
         else hash = hash_bytes(((byte_slice *)values)[code].data, ((byte_slice *)values)[code].size, table->seed);
-        uint64_t i = hash & (size - 1);
-        while (slots[i].code != FASTPQ_EMPTY) i = (i + 1) & (size - 1);
+        const uint64_t i = slot_for(table, hash);
         slots[i].code = (uint32_t)code;
         slots[i].tag = (uint32_t)(hash >> 32);
     }
-    free(table->slots);
-    table->slots = slots;
-    table->mask = size - 1;
-    table->capacity = capacity;
     return 0;
 }
 
 static void table_free(hash_table *table) {
     for (int64_t i = 0; i < table->chunk_count; i++) free(table->chunks[i]);
     free(table->chunks);
-    free(table->slots);
-    free(table->values);
+    table_end(table);
+    if (table->values) table->give(table->values, table->values_capacity);
 }
 
 /* A copy of the bytes in the table's own memory; NULL where memory runs out. */
@@ -128,11 +171,14 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
             i = (i + 1) & table->mask;
         if (table->slots[i].code == FASTPQ_EMPTY) {
             if (table->count >= most) return v;
+            if (table->count == table->capacity) { /* not earlier: a full dictionary needs no larger table */
+                if (table_grow(table)) return FASTPQ_NO_MEMORY;
+                i = slot_for(table, hash);
+            }
             table->slots[i].code = (uint32_t)table->count;
             table->slots[i].tag = tag;
             memcpy(table->values + (size_t)table->count * width, values, width);
             codes[v] = (uint32_t)table->count++;
-            if (table->count == table->capacity && table_grow(table)) return FASTPQ_NO_MEMORY;
             continue;
         }
         codes[v] = table->slots[i].code;
@@ -172,6 +218,10 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
         }
         if (table->slots[i].code == FASTPQ_EMPTY) {
             if (limit - *bytes < 4 || (uint64_t)(limit - *bytes - 4) < value.size) return v;
+            if (table->count == table->capacity) {
+                if (table_grow(table)) return FASTPQ_NO_MEMORY;
+                i = slot_for(table, hash);
+            }
             byte_slice *added = (byte_slice *)table->values + table->count;
             if (!(added->data = table->borrows ? value.data : table_keep(table, value.data, value.size))) return FASTPQ_NO_MEMORY;
             added->size = value.size;
@@ -179,7 +229,6 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
             table->slots[i].code = (uint32_t)table->count;
             table->slots[i].tag = tag;
             codes[v] = (uint32_t)table->count++;
-            if (table->count == table->capacity && table_grow(table)) return FASTPQ_NO_MEMORY;
             continue;
         }
         codes[v] = table->slots[i].code;

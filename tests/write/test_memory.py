@@ -1,0 +1,146 @@
+"""Memory of a write: stored pages wait in bounded memory for the pages before them, and errors end the threads."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+
+COLUMN_BYTES = 4 << 20
+COLUMNS = 24
+
+# Prints the growth of resident memory, at its highest, while a slow file is written: the threads are faster than the file.
+PEAK = f"""
+import io, time, sys
+from pathlib import Path
+import numpy as np
+import fastpq
+
+class SlowFile(io.RawIOBase):
+    def writable(self):
+        return True
+    def write(self, data):
+        time.sleep(len(data) / 200e6)
+        return len(data)
+
+def resident(name):
+    text = Path("/proc/self/status").read_text()
+    return 1024 * int(text.partition(name + ":")[2].split()[0])
+
+random = np.random.default_rng(1)
+table = fastpq.Table({{f"column {{i}}": random.integers(0, 1 << 62, {COLUMN_BYTES} // 8) for i in range({COLUMNS})}})
+options = {{"use_dictionary": False, "threads": int(sys.argv[1])}}
+fastpq.write_table(table.slice(0, 20_000), SlowFile(), **options)
+before = resident("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")
+fastpq.write_table(table, SlowFile(), **options)
+print(resident("VmHWM") - before)
+"""
+
+
+class CountingFile(io.RawIOBase):
+    """A file that keeps nothing, and may raise an error after COLUMN_BYTES."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.size = 0
+        self.error = error
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> Any:
+        if self.size > COLUMN_BYTES and self.error is not None:
+            raise self.error
+        self.size += len(data)
+        return len(data)
+
+
+def random_table(columns: int, size: int) -> fastpq.Table:
+    random = np.random.default_rng(1)
+    return fastpq.Table({f"column {i}": random.integers(0, 1 << 62, size // 8) for i in range(columns)})
+
+
+def running() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    before = running()
+    yield
+    assert not running() - before
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
+@pytest.mark.parametrize(("threads", "most"), [(1, 1 << 20), (2, 26 << 20)])
+def test_pages_wait_in_bounded_memory(threads: int, most: int) -> None:
+    done = subprocess.run([sys.executable, "-c", PEAK, str(threads)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < most
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_chunks_are_in_their_places(threads: int, compression: str) -> None:
+    table = random_table(8, 1 << 20)
+    file = io.BytesIO()
+    fastpq.write_table(table, file, row_group_size=50_000, compression=compression, use_dictionary=False, threads=threads)
+    read = pq.read_table(io.BytesIO(file.getvalue()))
+    assert all(np.array_equal(read[name].to_numpy(), table[name].to_numpy()) for name in table.names)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_written_buffers_may_be_kept(threads: int) -> None:
+    """A file may keep buffers that it was given: their memory serves no other pages."""
+
+    class KeepingFile(CountingFile):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept: list[Any] = []
+
+        def write(self, data: Any) -> Any:
+            self.kept.append(data)
+            return super().write(data)
+
+    table, file, expected = random_table(4, COLUMN_BYTES), KeepingFile(), io.BytesIO()
+    fastpq.write_table(table, file, use_dictionary=False, threads=threads)
+    fastpq.write_table(table, expected, use_dictionary=False, threads=1)
+    assert b"".join(file.kept) == expected.getvalue()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("error", [OSError("no space"), KeyboardInterrupt("no space")])
+def test_an_error_of_the_file_ends_the_threads(threads: int, error: BaseException) -> None:
+    with pytest.raises(type(error), match="no space"):
+        fastpq.write_table(random_table(COLUMNS, COLUMN_BYTES), CountingFile(error), use_dictionary=False, threads=threads)
+    assert not running()        # while the error is still at hand
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_of_a_column_names_the_column(threads: int) -> None:
+    table = random_table(COLUMNS, COLUMN_BYTES)
+    with pytest.raises(fastpq.LimitError, match="pages") as raised:
+        fastpq.write_table(table, CountingFile(), use_dictionary=False, data_page_rows=10, threads=threads)
+    assert raised.value.context["column"] == "column 0"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_errors_of_the_file_name_no_column(threads: int) -> None:
+    """Pages reach the file while their chunk is encoded."""
+
+    class WrongCount(CountingFile):
+        def write(self, data: Any) -> Any:
+            return super().write(data) if len(data) < 1 << 16 else "many"
+
+    with pytest.raises(fastpq.SchemaError, match="'many' from write") as raised:
+        fastpq.write_table(random_table(2, COLUMN_BYTES), WrongCount(), use_dictionary=False, threads=threads)
+    assert set(raised.value.context) == {"path"}
