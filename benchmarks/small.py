@@ -2,8 +2,8 @@
 
 Files of many columns, datasets of many partitions, and tiny files cost time for each file, column and page, hardly for values.
 Printed is the processor time of this process, the median of rounds in turns, and the ratio to pyarrow's. What each library writes
-is read by the other one, and compared, before any time counts. Files are in memory by default: times of a disk's filesystem depend
-on what was removed before.
+is read by the other one, and compared, before any time counts. Files are in memory by default: on a disk, times depend
+on the files that were removed before.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def seconds(work: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.small", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="turns of each job (default: %(default)s)")
-    parser.add_argument("--folder", default="/dev/shm", help="folder for the files, on a disk to measure one (default: %(default)s)")
+    parser.add_argument("--folder", default="/dev/shm", help="folder for the files (default: %(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         folder = Path(scratch)
