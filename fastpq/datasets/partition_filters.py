@@ -50,7 +50,7 @@ def check_choice_of_files(filters: Any, schema: ParquetSchema) -> None:
     """
     if isinstance(filters, RowFilters):
         return
-    given: list[Any] = filtered_columns(filters)        # numbers, too
+    given: list[Any] = filtered_columns(_translated(filters, schema))       # numbers, too
     names = dict.fromkeys(name for name in given if isinstance(name, str) and name not in schema.names)
     if names:
         raise SchemaError(
@@ -79,7 +79,7 @@ def rest_for(
 
 
 def filtered_columns(rest: Any) -> list[str]:
-    """Names of the columns in filters, as given or as left for a file; those of expressions of other libraries are not known."""
+    """Names of the columns in filters without expressions of other libraries."""
     if (found := junction(rest)) is not None:
         return [name for part in found[1] for name in filtered_columns(part)]
     return [_top(rest[0])] if is_condition(rest) else []
@@ -125,6 +125,14 @@ def _rest(
         return leaf.outcome(Bounds(null_count=1, num_values=1)) is Outcome.ALL
     key = domain_of(leaf.column.type).equal(value)
     return leaf.outcome(Bounds(key, key, null_count=0, num_values=1)) is Outcome.ALL
+
+
+def _translated(filters: Any, schema: ParquetSchema) -> Any:
+    """Filters with those of fastpq in the place of expressions of other libraries."""
+    if (found := junction(filters)) is not None:
+        kind, parts = found
+        return kind(*(_translated(part, schema) for part in parts))
+    return _translated(filter_of(filters, schema), schema) if is_expression(filters) else filters
 
 
 def _top(key: Any) -> Any:
