@@ -28,7 +28,7 @@ from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
 from tests.spark.test_journal import SCHEMA, ids, staged
 
-CHANGES = ("mkdir", "rename", "replace", "link", "unlink", "rmdir")
+CHANGES = ("mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync")
 BEFORE, NEW = [0, 1], [100, 101, 102]
 STREAMED = list(range(3))
 
