@@ -207,8 +207,13 @@ def _make_directory(path: str, changed: dict[str, None]) -> None:
             raise
         _make_directory(parent, changed)
         _make_directory(path, changed)
-    except FileExistsError:
-        if not os.path.isdir(path):     # else made meanwhile, perhaps by a process that has not synced the name yet
+    except FileExistsError:     # made meanwhile, perhaps by a process that has not synced the name yet
+        try:
+            mode = os.lstat(path).st_mode
+        except FileNotFoundError:       # and removed by now, as folders of jobs are at their end
+            _make_directory(path, changed)
+            return
+        if not stat.S_ISDIR(mode) and not os.path.isdir(path):
             raise
     changed[parent] = None
 

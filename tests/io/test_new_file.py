@@ -430,3 +430,22 @@ def test_listing_follows_no_links(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).symlink_to(tmp_path)
     assert temporary_files(str(tmp_path)) == [str(hidden)]
+
+
+def test_a_directory_that_another_job_makes_and_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "jobs" / "folder"
+    real, calls = os.mkdir, []
+
+    def mkdir(path: str) -> None:
+        calls.append(path)
+        if len(calls) == 1:     # there at the time of the call, and removed behind it
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        real(path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    make_directories(str(target))
+    assert target.is_dir()
+    target.rmdir()
+    target.write_bytes(b"")
+    with pytest.raises(FileExistsError):
+        make_directories(str(target))
