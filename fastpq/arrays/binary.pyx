@@ -1,7 +1,7 @@
 """Layouts of variable-length values: one into another, compared and checked, all through slices."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp, memcpy, memset
 
 cimport numpy as cnp
 from fastpq.encodings.dictionary cimport DictionaryEncoder
@@ -11,6 +11,7 @@ from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, array_start, held, r
 
 import numpy as np
 
+from fastpq.arrays import memory
 from fastpq.errors import LimitError, SchemaError
 from fastpq.arrays.layouts import BinaryOffsets
 
@@ -180,26 +181,29 @@ def gather_views(views, codes, validity):
     cdef const View* dictionary = <const View*> array_start(views)
     cdef const int32_t* code = <const int32_t*> array_start(codes)
     cdef int64_t count = len(codes), size = len(views), i
-    cdef bint wrong = False
+    cdef int64_t largest = -1
     cdef const uint8_t* valid = NULL
+    cdef View* out
     if validity is not None:
         held(validity, np.uint8, "validity bits")
         if len(validity) < (count + 7) // 8:
             raise SchemaError(f"{len(validity)} bytes of validity bits for {count} values")
         valid = array_start(validity)
-    gathered = np.zeros(count, np.dtype("V16"))
-    cdef View* out = <View*> cnp.PyArray_DATA(gathered)
+    gathered = memory.empty(count * sizeof(View))
+    out = <View*> array_start(gathered)
     with nogil:
         for i in range(count):
-            if valid != NULL and not (valid[i >> 3] >> (i & 7)) & 1:
-                continue
-            if code[i] < 0 or code[i] >= size:
-                wrong = True
-                break
-            memcpy(&out[i], &dictionary[code[i]], sizeof(View))
-    if wrong:
+            if valid == NULL or (valid[i >> 3] >> (i & 7)) & 1:
+                largest = max(largest, <int64_t> <uint32_t> code[i])
+        if largest < size:
+            for i in range(count):
+                if valid == NULL or (valid[i >> 3] >> (i & 7)) & 1:
+                    out[i] = dictionary[code[i]]
+                else:
+                    memset(&out[i], 0, sizeof(View))
+    if largest >= size:
         raise_status(Status.BAD_INDEX)
-    return gathered
+    return gathered.view(np.dtype("V16"))
 
 
 def encode_dictionary(SliceReader reader not None):

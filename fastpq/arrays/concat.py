@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from fastpq.arrays.binary import encode_dictionary
 from fastpq.arrays.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.arrays.layouts import (
     INLINE_SIZE,
@@ -15,10 +16,13 @@ from fastpq.arrays.layouts import (
     Array,
     BinaryOffsets,
     BinaryViews,
+    CodedViews,
     DictionaryValues,
     Values,
 )
 from fastpq.arrays.memory import empty
+from fastpq.arrays.slices import SliceReader
+from fastpq.encodings.dictionary import renumber
 from fastpq.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -49,13 +53,20 @@ def concat_columns(parts: Sequence[C], name: str) -> C:
     return first._joined(parts, name, validity=validity, null_count=null_count, nullable=nullable)
 
 
-def concat_values(parts: Sequence[Values]) -> Values:
+def concat_values(parts: Sequence[Values], validity: Array | None = None) -> Values:
     """Join values of one layout; dictionary codes must be into one dictionary.
 
     Args:
         parts: at least one.
+        validity: bitmap of the joined values, or None without nulls.
     """
     first = parts[0]
+    coded = [part for part in parts if isinstance(part, CodedViews)]
+    if len(coded) == len(parts) and 2 * sum(len(part.entries) for part in coded) <= sum(map(len, coded)):
+        codes = _concat_arrays([part.codes for part in coded])
+        stops = np.cumsum([*map(len, coded)])
+        entries = one_dictionary(np.split(codes, stops[:-1]), [part.entries for part in coded])
+        return CodedViews(codes, entries, validity)
     if isinstance(first, BinaryViews):
         return _concat_views([part for part in parts if isinstance(part, BinaryViews)])
     if isinstance(first, BinaryOffsets):
@@ -85,6 +96,28 @@ def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
         buffers.extend(part.buffers)
         start = stop
     return BinaryViews(words.reshape(-1).view(VIEW_DTYPE), buffers)
+
+
+def one_dictionary(codes: Sequence[Array], entries: Sequence[BinaryViews]) -> BinaryViews:
+    """One dictionary of several; codes into each are changed to its codes, in place.
+
+    Args:
+        codes: int32, each below the number of the entries; 0 where null.
+        entries: of each dictionary, in the order of the codes.
+    """
+    if not entries:
+        return BinaryViews(np.empty(0, VIEW_DTYPE))
+    if all(other is entries[0] for other in entries):
+        return entries[0]
+    joined = _concat_views(entries)
+    numbers, firsts = encode_dictionary(SliceReader(joined, None))
+    start = 0
+    for part, of_part in zip(codes, entries, strict=True):
+        places = numbers[start : start + len(of_part)]
+        start += len(places)
+        if len(places) and (places != np.arange(len(places))).any():
+            renumber(part, places)
+    return BinaryViews(joined.views[firsts], joined.buffers)
 
 
 def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:

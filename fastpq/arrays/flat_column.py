@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpq.arrays import binary
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, BinaryViews, DictionaryValues, Values
+from fastpq.arrays.layouts import MAX_INT32, VIEW_DTYPE, Array, BinaryOffsets, BinaryViews, CodedViews, DictionaryValues, Values
 from fastpq.arrays.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.arrays.slices import SliceReader
 from fastpq.common.lazy import LazyModule
@@ -60,28 +60,27 @@ class Column(ColumnBase):
         self._check_validity()
 
     def __len__(self) -> int:
-        values = self.values
-        if isinstance(values, np.ndarray):
-            return len(values)
-        match values:
-            case BinaryViews(views=array) | DictionaryValues(codes=array):
-                return len(array)
-        return max(len(values.offsets) - 1, 0)
+        return len(self.values)
 
     def _array_bytes(self) -> int:
         return self.values.nbytes
 
     def used_bytes(self) -> int:
         bits = 0 if self.validity is None else self.validity.nbytes
-        if not isinstance(self.values, BinaryViews):
-            return bits + self.values.nbytes
-        return bits + self.values.views.nbytes + binary.size_of_views(np.ascontiguousarray(self.values.views).view(np.int32))
+        match self.values:
+            case CodedViews():
+                return bits + VIEW_DTYPE.itemsize * len(self) + int(binary.total_size(self._reader()))
+            case BinaryViews(views):
+                return bits + views.nbytes + binary.size_of_views(np.ascontiguousarray(views).view(np.int32))
+        return bits + self.values.nbytes
 
     # ---- parts
 
     def _sliced(self, start: int, stop: int, **nulls: Any) -> Column:
         values: Values
         match self.values:
+            case CodedViews(codes, entries):
+                values = CodedViews(codes[start:stop], entries, nulls["validity"])
             case BinaryViews(views, buffers):
                 values = BinaryViews(views[start:stop], buffers)
             case BinaryOffsets(offsets, data):
@@ -95,6 +94,8 @@ class Column(ColumnBase):
     def _taken(self, indices: Array, **nulls: Any) -> Column:
         values: Values
         match self.values:
+            case CodedViews(codes, entries):
+                values = CodedViews(codes[indices], entries, nulls["validity"])
             case BinaryViews(views, buffers):
                 values = BinaryViews(views[indices], buffers)
             case BinaryOffsets():
@@ -108,7 +109,7 @@ class Column(ColumnBase):
     def _joined(self, parts: Sequence[Column], name: str, **nulls: Any) -> Column:
         from fastpq.arrays.concat import concat_values
 
-        values = concat_values([part.values for part in _of_one_layout(parts)])
+        values = concat_values([part.values for part in _of_one_layout(parts)], nulls["validity"])
         arrow = _arrow_of([part for part in parts if part.null_count < len(part)], name) or self.arrow
         return self._with(values=values, arrow=arrow, **nulls)
 
@@ -182,7 +183,7 @@ class Column(ColumnBase):
     # ---- layouts
 
     def as_views(self) -> Column:
-        """The same values as BinaryViews; bytes are shared, only views are made.
+        """The same values as BinaryViews; bytes are shared, only views are made, those of CodedViews when they are asked for.
 
         Raises:
             SchemaError: the column is of fixed width.
@@ -228,10 +229,11 @@ class Column(ColumnBase):
         if isinstance(self._variable(), DictionaryValues):
             return self
         source = self.as_views()
-        views = source.values
-        assert isinstance(views, BinaryViews)
         codes, rows = binary.encode_dictionary(source._reader())
-        dictionary = Column._made(self.type, BinaryViews(views.views[rows], views.buffers), nullable=False)
+        values = source.values
+        assert isinstance(values, BinaryViews)
+        views = values.entries.views[values.codes[rows]] if isinstance(values, CodedViews) else values.views[rows]
+        dictionary = Column._made(self.type, BinaryViews(views, values.buffers), nullable=False)
         return self._with(values=DictionaryValues(codes, dictionary))
 
     def _reader(self) -> SliceReader:

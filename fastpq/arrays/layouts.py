@@ -32,10 +32,62 @@ class BinaryViews:
     views: Array
     buffers: Sequence[Array] = field(default_factory=list)
 
+    def __len__(self) -> int:
+        return len(self.views)
+
     @property
     def nbytes(self) -> int:
         """Bytes of views and buffers."""
         return self.views.nbytes + sum(buffer.nbytes for buffer in self.buffers)
+
+
+class CodedViews(BinaryViews):
+    """Views of values of few texts, held as codes; the views are made, and kept, when they are first asked for.
+
+    Attributes:
+        codes: shape (n,), int32; any number where null.
+        entries: the texts, each of them once.
+        validity: bitmap of the column with these values, or None without nulls.
+    """
+
+    __slots__ = ("_made", "codes", "entries", "validity")
+    __match_args__ = ("codes", "entries", "validity")
+
+    codes: Array
+    entries: BinaryViews
+    validity: Array | None
+
+    def __init__(self, codes: Array, entries: BinaryViews, validity: Array | None) -> None:
+        for name, value in (("codes", codes), ("entries", entries), ("validity", validity), ("_made", None)):
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CodedViews, (self.codes, self.entries, self.validity)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def views(self) -> Array:       # type: ignore[override]
+        """The views: in memory of their own, zero where null."""
+        from fastpq.arrays.binary import gather_views
+
+        made: Array | None = self._made
+        if made is None:        # two threads may both make them: the same views
+            made = gather_views(self.entries.views, self.codes, self.validity)
+            object.__setattr__(self, "_made", made)
+        return made
+
+    @property
+    def buffers(self) -> Sequence[Array]:       # type: ignore[override]
+        """The buffers of the entries."""
+        return self.entries.buffers
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes, of the entries, and of views that were made."""
+        made: Array | None = self._made
+        return self.codes.nbytes + self.entries.nbytes + (0 if made is None else made.nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -47,6 +99,9 @@ class BinaryOffsets:
 
     offsets: Array
     data: Array
+
+    def __len__(self) -> int:
+        return max(len(self.offsets) - 1, 0)
 
     @property
     def nbytes(self) -> int:
@@ -67,6 +122,9 @@ class DictionaryValues:
     codes: Array
     dictionary: Column
     is_ordered: bool = False
+
+    def __len__(self) -> int:
+        return len(self.codes)
 
     @property
     def nbytes(self) -> int:

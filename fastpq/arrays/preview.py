@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues, Values
+from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, CodedViews, DictionaryValues, Values
 from fastpq.common.display import ELLIPSIS, HTML_WIDTH, NULL, TEXT_WIDTH, Grid, Heading, View, counted, more, shorten, to_text
 from fastpq.errors import ParquetError
 from fastpq.schema.nested_types import DataType, ListType, MapType
@@ -155,6 +155,8 @@ def _first_bytes(values: Values, number: int) -> tuple[bytes, int]:
         case BinaryOffsets(offsets, data):
             start, stop = int(offsets[number]), int(offsets[number + 1])
             return data[start : min(stop, start + MOST_BYTES)].tobytes(), stop - start
+        case CodedViews(codes, entries):
+            return _first_bytes(entries, int(codes[number]))
         case BinaryViews(views, buffers):
             view = np.ascontiguousarray(views[number : number + 1]).view(np.int32).tolist()
             length = view[0]

@@ -27,7 +27,7 @@ cdef class SliceReader:
     cdef int64_t dictionary_size
     cdef int _take_views(self, values) except -1
     cdef int _take_offsets(self, values) except -1
-    cdef int _take_codes(self, values) except -1
+    cdef int _take_codes(self, codes, entries) except -1
     # Slices start to start + count - 1 into out; a null has data NULL and size 0, a value never data NULL. Returns count
     # or a negative Status (BAD_LENGTH, BAD_INDEX).
     cdef int64_t read(self, int64_t start, int64_t count, Slice* out) noexcept nogil

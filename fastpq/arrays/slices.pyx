@@ -11,7 +11,7 @@ from fastpq.encodings.views cimport Slice, View
 import numpy as np
 
 from fastpq.errors import FormatError, SchemaError
-from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues
+from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, CodedViews, DictionaryValues
 
 cnp.import_array()
 
@@ -55,7 +55,7 @@ cdef class SliceReader:
     """Slices of a layout.
 
     Args:
-        values: BinaryViews, BinaryOffsets, or DictionaryValues of a variable-length dictionary.
+        values: BinaryViews, CodedViews, BinaryOffsets, or DictionaryValues of a variable-length dictionary.
         validity: bitmap (uint8, LSB first), or None without nulls.
 
     Raises:
@@ -63,12 +63,14 @@ cdef class SliceReader:
     """
 
     def __cinit__(self, values, validity=None):
-        if isinstance(values, BinaryViews):
+        if isinstance(values, CodedViews):
+            self._take_codes(values.codes, values.entries)
+        elif isinstance(values, BinaryViews):
             self._take_views(values)
         elif isinstance(values, BinaryOffsets):
             self._take_offsets(values)
         elif isinstance(values, DictionaryValues):
-            self._take_codes(values)
+            self._take_codes(values.codes, values.dictionary.values)
         else:
             raise SchemaError(f"{type(values).__name__} is not a layout of variable-length values")
         if validity is not None:
@@ -115,10 +117,10 @@ cdef class SliceReader:
         self.owners = (offsets, values.data)
         return 0
 
-    cdef int _take_codes(self, values) except -1:
+    cdef int _take_codes(self, codes, entries) except -1:
         cdef SliceReader inner
-        codes = held(values.codes, np.int32, "dictionary codes")
-        inner = SliceReader(values.dictionary.values)
+        held(codes, np.int32, "dictionary codes")
+        inner = SliceReader(entries)
         self.layout = Layout.CODES
         self.count = len(codes)
         self.codes = array_start(codes)

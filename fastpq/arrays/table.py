@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, DictionaryValues
+from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, CodedViews, DictionaryValues
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
 from fastpq.arrays.numpy_output import Nulls, Strings, structured_array, structured_values
 from fastpq.arrays.table_exports import TableExports
@@ -25,6 +25,7 @@ __all__ = [
     "AnyColumn",
     "BinaryOffsets",
     "BinaryViews",
+    "CodedViews",
     "Column",
     "DictionaryValues",
     "ListColumn",

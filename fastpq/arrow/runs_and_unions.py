@@ -141,8 +141,8 @@ def _only(column: AnyColumn, chosen: NDArray[np.bool_]) -> AnyColumn:
         return column._with(nullable=True)
     if isinstance(column, Column):
         match column.values:
-            case BinaryViews(views):
-                column = column._with(values=replace(column.values, views=_zeroed(views, valid)))
+            case BinaryViews(views, buffers):
+                column = column._with(values=BinaryViews(_zeroed(views, valid), buffers))
             case DictionaryValues(codes):
                 column = column._with(values=replace(column.values, codes=_zeroed(codes, valid)))
             case np.ndarray():

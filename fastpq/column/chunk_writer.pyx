@@ -151,19 +151,22 @@ cdef class ChunkWriter:
     cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
                         const uint8_t* values) except -1:
         """Log a dictionary-encoded page; slices are NULL for values that are known by their codes alone."""
-        cdef int64_t unencoded = 0, i
         self._add_page(start, rows, present)
         if not self.input.variable:
             return self.pages.observe_fixed(values, present)
         with nogil:
-            if slices == NULL:
-                slices = self.dictionary.slice_values()
-                for i in range(present):
-                    unencoded += <int64_t>slices[codes[i]].size
-            else:
-                unencoded = slices_size(slices, present)
-        self.pages.last().unencoded = unencoded
+            self.pages.last().unencoded = self._values_size(present, codes, slices)
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
+
+    cdef int64_t _values_size(self, int64_t count, const uint32_t* codes, const Slice* slices) noexcept nogil:
+        """Bytes of dictionary-encoded values; slices are NULL for values that are known by their codes alone."""
+        cdef const Slice* entries = self.dictionary.slice_values()
+        cdef int64_t size = 0, i
+        if slices != NULL:
+            return slices_size(slices, count)
+        for i in range(count):
+            size += <int64_t>entries[codes[i]].size
+        return size
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
         """The number of values in rows, nulls and empty lists included."""
@@ -205,7 +208,7 @@ cdef class ChunkWriter:
             done = self._encode(row, rows, codes + taken, &present, &values, &slices)
             if row == start and not (self.is_begun or self.settings.keep_dictionary):
                 with nogil:
-                    pays = self._dictionary_pays(done, present, slices)
+                    pays = self._dictionary_pays(done, present, codes, slices)
                 if not pays:
                     return start
             full = done < present
@@ -240,8 +243,7 @@ cdef class ChunkWriter:
             return present[0]
         with nogil:
             if self.input.variable:
-                present[0] = self.input.slices(start, rows, slices)
-                done = self.dictionary.encode_slices(slices[0], present[0], limit, codes)
+                done = self.input.encode(start, rows, self.dictionary, limit, codes, present, slices)
             else:
                 present[0] = self.input.fixed(start, rows, values)
                 done = self.dictionary.encode_fixed(values[0], present[0], limit, codes)
@@ -249,12 +251,14 @@ cdef class ChunkWriter:
             raise MemoryError("the dictionary's hash table")
         return done
 
-    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept nogil:
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes, const Slice* slices) noexcept nogil:
         """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
         cdef int64_t bits = self.dictionary.code_width(), plain_size = present * <int64_t>self.input.stored_width
+        if done < present or present == 0:
+            return present == 0
         if self.input.variable:
-            plain_size = 4 * present + slices_size(slices, present)
-        return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
+            plain_size = 4 * present + self._values_size(present, codes, slices)
+        return self.dictionary.plain_size + done * bits // 8 < plain_size
 
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
         """The number of rows of the next page of plain values, at least one."""

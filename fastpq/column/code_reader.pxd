@@ -8,15 +8,16 @@ from fastpq.encodings.views cimport View
 
 
 cdef class CodeReader(ValueReader):
-    cdef DictionaryEncoder others       # values outside of the dictionary page; their codes follow those of the page
-    cdef int64_t counted                # bytes of others that the allowance has counted
-    cdef Scratch numbers                # uint32: the code of each entry of the dictionary page, in their order
+    cdef DictionaryEncoder known        # all distinct values so far, those of dictionary pages first
+    cdef int64_t counted                # bytes of them that the allowance has counted
+    cdef Scratch numbers                # uint32: the code of each entry of the chunk's dictionary page
 
     # The entries in the order of their codes, as views (16 bytes each) with buffers.
     cdef tuple entries(self)
 
     cdef int64_t _encode(self, const View* views, int64_t count, uint8_t* out) noexcept nogil
-    cdef int _count_others(self) except -1
+    cdef int64_t _size(self) noexcept nogil
+    cdef int _count(self) except -1
 
 
 cdef class VerdictReader(ValueReader):

@@ -1,8 +1,8 @@
 """Indices of dictionary pages in other forms than the values of their entries.
 
-Codes stand for values of variable length, as indices into a dictionary of their chunk: the entries of the dictionary page, used
-or not, then the values that pages in other encodings hold besides. Verdicts are one byte a value: an entry of the dictionary
-page is judged once.
+Codes stand for values of variable length, as indices into one dictionary of all chunks read: the entries of each dictionary
+page, used or not, and the values that pages in other encodings hold besides, in the order of their first appearance. Verdicts are
+one byte a value: an entry of the dictionary page is judged once.
 """
 
 from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
@@ -34,7 +34,7 @@ cdef int64_t NO_LIMIT = 0x7FFFFFFFFFFFFFFF
 
 
 cdef class CodeReader(ValueReader):
-    """Decodes the values of one chunk's pages into codes (int32).
+    """Decodes the values of the pages of one chunk or of several into codes (int32).
 
     Args:
         pages: the PageReader of the chunk.
@@ -43,7 +43,7 @@ cdef class CodeReader(ValueReader):
 
     def __init__(self, pages, layout):
         ValueReader.__init__(self, pages, layout)
-        self.others = DictionaryEncoder(0)
+        self.known = DictionaryEncoder(0)
         self.width = sizeof(View)       # of the entries of the dictionary page
 
     def __dealloc__(self):
@@ -55,15 +55,15 @@ cdef class CodeReader(ValueReader):
         return 0
 
     cdef int load_dictionary(self, const Page* page) except -1 nogil:
-        cdef uint32_t* numbers
-        cdef int64_t i
-        if self.counted:            # codes of values before it would be those of its entries
-            with gil:
-                raise FormatError("a dictionary page behind pages of values", page=self.pages.ordinal)
+        cdef int64_t status
         ValueReader.load_dictionary(self, page)
-        numbers = <uint32_t*>scratch_reserve(&self.numbers, <size_t>self.dictionary_size * sizeof(uint32_t))
-        for i in range(self.dictionary_size):
-            numbers[i] = <uint32_t>i
+        scratch_reserve(&self.numbers, <size_t>self.dictionary_size * sizeof(uint32_t))
+        status = self._encode(<const View*>self.dictionary.data, self.dictionary_size, self.numbers.data)
+        if status < 0:
+            self._fail(status, CODES)
+        if self._size() > self.counted:
+            with gil:
+                self._count()
         return 0
 
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil:
@@ -86,9 +86,9 @@ cdef class CodeReader(ValueReader):
             self._fail(status, CODES)
         self.done += count
         with gil:
-            self._count_others()
+            self._count()
             if self.done == self.count:         # of the page; no view is left that needs its bytes
-                del self.buffers[1 if self.dictionary_owner is not None else 0:]
+                del self.buffers[:]
         return 0
 
     cdef int read_chosen(self, uint8_t* out, const uint8_t* bits, int64_t offset, int64_t count, int64_t kept) except -1 nogil:
@@ -109,9 +109,8 @@ cdef class CodeReader(ValueReader):
         return 0
 
     cdef int64_t _encode(self, const View* views, int64_t count, uint8_t* out) noexcept nogil:
+        cdef uint32_t* codes = <uint32_t*>out
         cdef Slice block[BLOCK]
-        cdef uint32_t codes[BLOCK]
-        cdef uint32_t first = <uint32_t>max(self.dictionary_size, 0)
         cdef int64_t start = 0, n, i, status
         while start < count:
             n = min(count - start, <int64_t>BLOCK)
@@ -121,21 +120,21 @@ cdef class CodeReader(ValueReader):
                     block[i].data = <const uint8_t*>&views[start + i].prefix[0]
                 else:
                     block[i].data = self.base + views[start + i].offset
-            status = self.others.encode_slices(block, n, NO_LIMIT, codes)
+            status = self.known.encode_slices(block, n, NO_LIMIT, codes + start)
             if status < 0:
                 return status
-            for i in range(n):
-                codes[i] += first
-            memcpy(out + <size_t>start * sizeof(uint32_t), codes, <size_t>n * sizeof(uint32_t))
             start += n
         return count
 
-    cdef int _count_others(self) except -1:
-        cdef int64_t bytes_ = self.others.plain_size + self.others.count * BYTES_AN_ENTRY
+    cdef int64_t _size(self) noexcept nogil:
+        return self.known.plain_size + <int64_t>self.known.table.count * BYTES_AN_ENTRY
+
+    cdef int _count(self) except -1:
+        cdef int64_t bytes_ = self._size()
         if bytes_ > self.counted:
             try:
-                if max(self.dictionary_size, 0) + self.others.count > INT32_MAX or self.others.plain_size > INT32_MAX:
-                    raise LimitError("over 2 GiB of distinct values in a chunk, or as many values as int32 has codes: "
+                if self.known.count > INT32_MAX or self.known.plain_size > INT32_MAX:
+                    raise LimitError("over 2 GiB of distinct values in a column, or as many values as int32 has codes: "
                                      "strings=\"views\" reads them")
                 self.pages.allowance.keep(bytes_ - self.counted)
             except LimitError as error:
@@ -144,19 +143,11 @@ cdef class CodeReader(ValueReader):
         return 0
 
     cdef tuple entries(self):
-        cdef int64_t known = max(self.dictionary_size, 0), total = known + self.others.count
-        cdef int64_t size = self.others.plain_size
-        cdef uint8_t[::1] views = memory.empty(total * sizeof(View) + 1), bytes_
-        cdef list buffers = [] if self.dictionary_owner is None else [self.dictionary_owner]
-        if known:
-            memcpy(&views[0], self.dictionary.data, <size_t>known * sizeof(View))
-        if self.others.count:
-            bytes_ = memory.empty(size)
-            self.others.write_plain(&bytes_[0])
-            raise_status(plain_decode_views(&bytes_[0], <size_t>size, self.others.count, <View*>&views[0] + known,
-                                            <int>len(buffers), 0), "dictionary")
-            buffers.append(bytes_.base)
-        return views.base[:total * sizeof(View)], buffers
+        cdef int64_t count = self.known.count, size = self.known.plain_size
+        cdef uint8_t[::1] views = memory.empty(count * sizeof(View) + 1), bytes_ = memory.empty(size + 1)
+        self.known.write_plain(&bytes_[0])
+        raise_status(plain_decode_views(&bytes_[0], <size_t>size, count, <View*>&views[0], 0, 0), "dictionary")
+        return views.base[:count * sizeof(View)], [bytes_.base]
 
 
 cdef class VerdictReader(ValueReader):

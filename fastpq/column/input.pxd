@@ -24,6 +24,8 @@ cdef class ColumnInput:
     cdef Scratch dense
     cdef Scratch stored
     cdef Scratch slice_memory
+    cdef Scratch places                 # uint32: the code of each entry of the column's own in the dictionary of encode
+    cdef void* places_in                # that dictionary
 
     # Frees scratch memory; the next read takes it anew.
     cdef void free(self) noexcept nogil
@@ -38,6 +40,13 @@ cdef class ColumnInput:
     cdef int64_t slices(self, int64_t start, int64_t count, Slice** values) except -1 nogil
     # The dictionary codes of rows [start, start + count), nulls left out, each replaced by mapping[code]. Returns their number.
     cdef int64_t mapped(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* codes) except -1 nogil
+    # The code of each value of rows [start, start + count) in a dictionary, nulls left out, until its plain values would exceed
+    # limit bytes: codes of the column's own are translated (slices is NULL then), other values compared. Returns the number of
+    # codes, or NO_MEMORY.
+    cdef int64_t encode(self, int64_t start, int64_t count, DictionaryEncoder dictionary, int64_t limit, uint32_t* codes,
+                        int64_t* present, Slice** slices) except? -100 nogil
+    cdef int64_t _translate(self, int64_t start, int64_t count, DictionaryEncoder dictionary, int64_t limit,
+                            uint32_t* codes) noexcept nogil
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil
 
 

@@ -1,7 +1,8 @@
 """The values of a Column in stored form, page by page."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.leaf_entries cimport Levels
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_count, compact
+from fastpq.encodings.status cimport BAD_INDEX
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SliceReader, array_start, raise_status
 
 from fastpq.errors import SchemaError
 from fastpq.arrays.numpy_output import fixed_values
+
+cdef uint32_t UNKNOWN = UINT32_MAX
 
 
 cdef class ColumnInput:
@@ -61,6 +65,8 @@ cdef class ColumnInput:
         scratch_free(&self.dense)
         scratch_free(&self.stored)
         scratch_free(&self.slice_memory)
+        scratch_free(&self.places)
+        self.places_in = NULL
 
     def count_values(self):
         """The number of values, nulls left out."""
@@ -156,6 +162,45 @@ cdef class ColumnInput:
             slices[present] = slices[i]
             present += slices[i].data != NULL
         return present
+
+    cdef int64_t encode(self, int64_t start, int64_t count, DictionaryEncoder dictionary, int64_t limit, uint32_t* codes,
+                        int64_t* present, Slice** slices) except? -100 nogil:
+        cdef int64_t done, entries = -1 if self.reader is None else self.reader.entries()
+        if entries < 0 or entries > self.rows:
+            present[0] = self.slices(start, count, slices)
+            return dictionary.encode_slices(slices[0], present[0], limit, codes)
+        if self.places_in != <void*>dictionary:
+            memset(scratch_reserve(&self.places, <size_t>entries * sizeof(uint32_t)), 0xFF, <size_t>entries * sizeof(uint32_t))
+            self.places_in = <void*>dictionary
+        slices[0] = NULL
+        present[0] = self.count_present(start, count)
+        self._to_values(&start, &count)
+        done = self._translate(start, count, dictionary, limit, codes)
+        if done == BAD_INDEX:
+            with gil:
+                raise_status(done)
+        return done
+
+    cdef int64_t _translate(self, int64_t start, int64_t count, DictionaryEncoder dictionary, int64_t limit,
+                            uint32_t* codes) noexcept nogil:
+        cdef const uint32_t* own = <const uint32_t*>self.reader.codes
+        cdef uint32_t* places = <uint32_t*>self.places.data
+        cdef int64_t i, done = 0, added
+        cdef uint32_t code
+        for i in range(start, start + count):
+            if self.bits != NULL and not (self.bits[i >> 3] >> (i & 7)) & 1:
+                continue
+            code = own[i]
+            if <int64_t>code >= self.reader.dictionary_size:
+                return BAD_INDEX
+            if places[code] == UNKNOWN:
+                added = dictionary.encode_slices(&self.reader.dictionary[code], 1, limit, &places[code])
+                if added <= 0:
+                    places[code] = UNKNOWN
+                    return done if added == 0 else added
+            codes[done] = places[code]
+            done += 1
+        return done
 
     cdef int64_t mapped(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* codes) except -1 nogil:
         cdef int64_t present

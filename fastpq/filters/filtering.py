@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrays.layouts import Array, DictionaryValues
+from fastpq.arrays.layouts import Array, CodedViews, DictionaryValues
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import Column
@@ -48,12 +48,19 @@ def leaf_mask(leaf: Condition, column: Column) -> Mask:
             return ~valid if is_null else valid
         case Membership(_, (), negated):
             return column.validity_mask() if negated else np.zeros(len(column), np.bool_)
-    if isinstance(column.values, DictionaryValues):
-        mask = flags_of_codes(column.values.codes, leaf_mask(leaf, column.values.dictionary))
-        return mask & column.validity_mask() if column.null_count else mask
+    match column.values:
+        case DictionaryValues(codes, dictionary):
+            return _coded_mask(leaf, column, codes, dictionary)
+        case CodedViews(codes, entries):
+            return _coded_mask(leaf, column, codes, Column._made(column.type, entries, nullable=False))
     mask = _variable_mask(leaf, column) if column.type.is_variable else _fixed_mask(leaf, column)
     if isinstance(leaf, Membership) and leaf.negated:
         mask = ~mask
+    return mask & column.validity_mask() if column.null_count else mask
+
+
+def _coded_mask(leaf: Condition, column: Column, codes: Array, dictionary: Column) -> Mask:
+    mask = flags_of_codes(codes, leaf_mask(leaf, dictionary))
     return mask & column.validity_mask() if column.null_count else mask
 
 

@@ -10,6 +10,8 @@ def cut_runs(chunks: list[ChunkPlan], width: int, variable: bool, largest: int, 
 @final
 class ChunkRun:
     @property
+    def reader(self) -> ChunkReader: ...
+    @property
     def current(self) -> int: ...
     def __init__(
         self, reader: ChunkReader, chunks: list[ChunkPlan], positions: list[int], ciphers: list[ModuleCipher] | None = None

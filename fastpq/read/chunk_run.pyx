@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
 from fastpq.column.chunk_reader cimport ChunkReader
-from fastpq.column.code_reader cimport CodeReader, VerdictReader
+from fastpq.column.code_reader cimport VerdictReader
 from fastpq.column.column_output cimport ColumnOutput
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.read.chunk_plan cimport ChunkPlan
@@ -64,16 +64,17 @@ cdef class ChunkRun:
     """Consecutive chunks of a flat column, as ``cut_runs`` gives them.
 
     Args:
-        reader: a ChunkReader over the bytes of all chunks, of values; nothing is read yet.
+        reader: a ChunkReader over the bytes of all chunks, of values or of codes; nothing is read yet.
         chunks: plans of the chunks.
         positions: place of each chunk in the bytes.
         ciphers: ModuleCipher of each chunk; None where the reader's is right for all.
 
     Attributes:
+        reader: the reader.
         current: number of the chunk read last, the broken one after an error.
     """
 
-    cdef ChunkReader reader
+    cdef readonly ChunkReader reader
     cdef list ciphers
     cdef RunChunk* parts
     cdef Py_ssize_t count
@@ -84,8 +85,8 @@ cdef class ChunkRun:
         cdef Py_ssize_t number
         cdef ChunkPlan chunk
         cdef RunChunk* part
-        if isinstance(reader.values, CodeReader) or isinstance(reader.values, VerdictReader):
-            raise TypeError("a reader of codes or verdicts, which belong to one chunk")
+        if isinstance(reader.values, VerdictReader):
+            raise TypeError("a reader of verdicts, which belong to one chunk")
         if len(positions) != len(chunks) or ciphers is not None and len(ciphers) != len(chunks):
             raise ValueError("one position and one cipher for each chunk")
         self.reader = reader

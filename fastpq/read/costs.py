@@ -33,6 +33,11 @@ LARGEST_RUN = 64 << 20
 # Tasks of a read with threads, for each thread; with fewer, threads wait for the last of them.
 TASKS_A_THREAD = 8
 
+# Rows of each chunk of a text column held as codes (CodedViews), on average. The dictionaries of smaller chunks cost more.
+ROWS_WORTH_CODES = 1 << 14
+# Rows for each stored byte of dictionary pages of such a column: there are then many rows for each text.
+ROWS_A_STORED_BYTE = 8
+
 # ---- some rows (benchmarks.selective)
 
 # Bytes of pages held by views, for each byte of the values. Values with more are copied, and the pages released.

@@ -16,7 +16,7 @@ from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
+from fastpq.read.costs import ROWS_A_STORED_BYTE, WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
 from fastpq.read.flat import leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import plan_pages
@@ -84,6 +84,20 @@ def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[Ch
     if opener.type_of(leaf).dtype is not None or not (with_unused or all(chunk.kept is None for chunk in chunks)):
         return False
     return are_in_dictionaries(opener, leaf, chunks)
+
+
+def has_few_texts(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+    """Whether codes of a flat column take little memory beside views: all values are in dictionary pages, which are small.
+
+    Args:
+        opener: opener of the file's chunks.
+        leaf: the column.
+        chunks: plans of its chunks.
+    """
+    if opener.type_of(leaf).dtype is not None or not are_in_dictionaries(opener, leaf, chunks):
+        return False
+    return sum(stored_dictionary_size(leaf, chunk.metadata) for chunk in chunks) * ROWS_A_STORED_BYTE <= sum(
+        chunk.num_rows for chunk in chunks)
 
 
 def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:

@@ -12,16 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastpq.arrays.binary import encode_dictionary
-from fastpq.arrays.concat import concat_values
+from fastpq.arrays.concat import one_dictionary
 from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, DictionaryValues
-from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, CodedViews, DictionaryValues
 from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.column_output import ColumnOutput
-from fastpq.encodings.dictionary import renumber
 from fastpq.errors import ParquetError
 from fastpq.format.enums import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
@@ -40,9 +36,6 @@ if TYPE_CHECKING:
     Reading: TypeAlias = "FlatReading | NestedReading"
     Stream: TypeAlias = "FlatStream | NestedStream"
 
-
-Entries: TypeAlias = tuple[Array, list[Array]]      # views, and their buffers
-Int32s: TypeAlias = NDArray[np.int32]
 
 UNCOMPRESSED = CompressionCodec.UNCOMPRESSED
 VERDICTS = ColumnType(Type.INT32, None, Integer(8, False))
@@ -74,13 +67,14 @@ class FlatReading:
         buffers: stored bytes of the chunks.
         memory: bytes of the caller's array to read into.
         coded: read codes into a dictionary, not views; for ``reads_codes`` columns.
+        as_views: the codes become CodedViews, not DictionaryValues.
         judge: returns verdicts (uint8) on the values of a column without nulls; the reading is then a column of verdicts, 0 where
             null.
         largest_run: bytes, stored and decoded, of chunks decoded together; -1 for each chunk alone.
     """
 
     __slots__ = (
-        "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
+        "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
         "_output", "_reader", "_slots",
     )
 
@@ -94,6 +88,7 @@ class FlatReading:
         buffers: Fetching,
         memory: Array | None = None,
         coded: bool = False,
+        as_views: bool = False,
         judge: Callable[[Column], Array] | None = None,
         largest_run: int = LARGEST_RUN,
     ) -> None:
@@ -106,7 +101,8 @@ class FlatReading:
             self._layout = self._layout.coded()
         self._judge = judge
         self._largest_run = largest_run
-        self._entries: dict[int, Entries] = {}      # of chunks with codes, by their first row
+        self._as_views = as_views
+        self._entries: dict[int, tuple[int, BinaryViews]] = {}      # rows of a run of codes and their dictionary, by the first row
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
         in_memory = opener.source.gives_views or not opener.source.walks_late
@@ -145,12 +141,13 @@ class FlatReading:
         """The column of codes into one dictionary: the entries of all chunks, in their order."""
         type_ = self._opener.type_of(self._leaf)
         codes = self._output.values.view(np.int32)
-        parts = [(codes[chunk.row_offset :][: chunk.num_rows], *self._entries[chunk.row_offset]) for chunk in self._chunks]
-        dictionary = one_dictionary(parts)
-        entries = Column._made(type_, dictionary, nullable=False)
+        parts = sorted(self._entries.items())
+        entries = one_dictionary([codes[row:][:rows] for row, (rows, _) in parts], [views for _, (_, views) in parts])
         validity = self._output.validity if null_count else None
-        column = Column._made(
-            type_, DictionaryValues(codes, entries), validity=validity, null_count=null_count, nullable=self._leaf.nullable)
+        nulls = {"validity": validity, "null_count": null_count, "nullable": self._leaf.nullable}
+        if self._as_views:
+            return Column._made(type_, CodedViews(codes, entries, validity), **nulls)
+        column = Column._made(type_, DictionaryValues(codes, Column._made(type_, entries, nullable=False)), **nulls)
         if null_count:
             codes[~column.validity_mask()] = 0
         return column
@@ -160,7 +157,7 @@ class FlatReading:
         from fastpq.read.chunk_run import cut_runs
 
         chunks, slots = [*self._chunks], self._slots
-        alone = self._judge is not None or self._layout.codes or not self._opener.source.walks_late
+        alone = self._judge is not None or not self._opener.source.walks_late
         variable = self._opener.type_of(self._leaf).is_variable
         runs = cut_runs(chunks, self._output.width, variable, -1 if alone else self._largest_run, AT_ONCE)
         self._has_runs = len(runs) < len(chunks)
@@ -179,6 +176,8 @@ class FlatReading:
             raise
         if nulls:
             self._nulls.append(nulls)
+        if self._layout.codes:
+            self._keep_entries(run.reader, chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks))
 
     def _decode(self, chunk: ChunkPlan, slot: int) -> None:
         reader = self._reader
@@ -197,7 +196,12 @@ class FlatReading:
         if nulls:
             self._nulls.append(nulls)
         if self._layout.codes:
-            self._entries[chunk.row_offset] = reader.entries()
+            self._keep_entries(reader, chunk.row_offset, chunk.num_rows)
+
+    def _keep_entries(self, reader: ChunkReader, row: int, num_rows: int) -> None:
+        views, buffers = reader.entries()
+        if num_rows:
+            self._entries[row] = num_rows, BinaryViews(views.view(VIEW_DTYPE), buffers)
 
     def _verdicts(self, values: Array, buffers: list[Array]) -> Array:
         """Verdicts on decoded values; parameters as of leaf_column."""
@@ -302,27 +306,6 @@ class Parts:
 def count_rows(kept: Int64s) -> int:
     """Number of rows in ranges."""
     return int((kept[:, 1] - kept[:, 0]).sum())
-
-
-def one_dictionary(parts: Sequence[tuple[Int32s, Array, list[Array]]]) -> BinaryViews:
-    """One dictionary of the dictionaries of chunks; the codes of the chunks are changed to its codes, in place.
-
-    Args:
-        parts: codes, views of the entries (uint8) and buffers of the views, of each chunk.
-    """
-    chunks = [BinaryViews(views.view(VIEW_DTYPE), buffers) for _, views, buffers in parts]
-    if not chunks:
-        return BinaryViews(np.empty(0, VIEW_DTYPE), [])
-    joined = concat_values(chunks)
-    assert isinstance(joined, BinaryViews)
-    numbers, firsts = encode_dictionary(SliceReader(joined, None))
-    start = 0
-    for (codes, _, _), entries in zip(parts, chunks, strict=True):
-        places = numbers[start : start + len(entries.views)]
-        start += len(places)
-        if len(places) and (places != np.arange(len(places))).any():
-            renumber(codes, places)
-    return BinaryViews(joined.views[firsts], joined.buffers)
 
 
 def _flat_column(opener: ChunkOpener, leaf: ColumnDescriptor, output: ColumnOutput, null_count: int) -> Column:

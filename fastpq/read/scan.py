@@ -15,7 +15,15 @@ from fastpq.common.progress import Span
 from fastpq.format.slots import untracked
 from fastpq.io.source import Stored
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.costs import ALWAYS_PLAUSIBLE, LARGEST_RUN, PLAUSIBLE_EXPANSION, TASKS_A_THREAD, WORTH_A_TASK, WORTH_A_THREAD
+from fastpq.read.costs import (
+    ALWAYS_PLAUSIBLE,
+    LARGEST_RUN,
+    PLAUSIBLE_EXPANSION,
+    ROWS_WORTH_CODES,
+    TASKS_A_THREAD,
+    WORTH_A_TASK,
+    WORTH_A_THREAD,
+)
 from fastpq.read.fetch import Fetching, fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
@@ -103,8 +111,9 @@ class Scan:
                     judge = None if judges is None else judges.get(place)
                     coded = judge is None and (codes or opener.strings == "dictionary" or bool(becomes and becomes(leaf)))
                     coded = coded and self._reads_codes(leaf, of_leaf, codes)
+                    as_views = not coded and judge is None and opener.strings == "views" and self._has_few_texts(leaf, of_leaf)
                     reading: Reading = FlatReading(
-                        opener, leaf, of_leaf, rows, slots, buffers, memory, coded, judge, largest_run)
+                        opener, leaf, of_leaf, rows, slots, buffers, memory, coded or as_views, as_views, judge, largest_run)
                 else:
                     reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
                 if at_once:
@@ -124,6 +133,13 @@ class Scan:
         from fastpq.read.dictionaries import reads_codes
 
         return reads_codes(self.opener, leaf, chunks, with_unused)
+
+    def _has_few_texts(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+        if leaf.type.dtype is not None or sum(chunk.num_rows for chunk in chunks) < ROWS_WORTH_CODES * len(chunks):
+            return False
+        from fastpq.read.dictionaries import has_few_texts
+
+        return has_few_texts(self.opener, leaf, chunks)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int, first: int | None = None) -> Iterator[Table]:
         """The rows of a plan as Tables of batch_size rows, with one page of each leaf in memory.

@@ -93,13 +93,13 @@ def test_runs_end_at_a_number_of_bytes(tmp_path: Path, runs: list[int], monkeypa
     assert sum(runs) == -(-ROWS // GROUP)
 
 
-def test_chosen_rows_and_codes_are_read_chunk_by_chunk(tmp_path: Path, runs: list[int]) -> None:
+def test_chosen_rows_are_read_chunk_by_chunk_and_codes_in_runs(tmp_path: Path, runs: list[int]) -> None:
     made = write(tmp_path / "file")
     with fastpq.ParquetFile(tmp_path / "file", threads=1) as file:
         assert file.read(["required"], row_ranges=[(3, 900)])["required"].to_pylist() == made["required"].to_pylist()[3:900]
     read = fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
     assert read["words"].to_pylist() == made["words"].to_pylist()
-    assert runs == [900 // GROUP - 1]       # all row groups read whole, without the first and the last
+    assert runs == [900 // GROUP - 1, -(-ROWS // GROUP)]        # of the rows, all row groups without the first and the last
 
 
 @pytest.mark.parametrize("broken", [0, 6, 14])
@@ -202,18 +202,19 @@ def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         output.values[:] = 0
 
 
-def test_readers_of_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "file")
     opened: list[ChunkReader] = []
     flat_reader = ChunkOpener.flat
 
     def kept(self: ChunkOpener, *arguments: Any) -> ChunkReader:
-        opened.append(flat_reader(self, *arguments))
+        opened.append(flat_reader(self, *arguments[:3], lambda values, buffers: np.zeros(len(values), np.uint8)))
         return opened[-1]
 
     monkeypatch.setattr(ChunkOpener, "flat", kept)
-    fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
-    with pytest.raises(TypeError, match="codes"):
+    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="of width 16 for values of 1"):
+        file.read(["words"], row_groups=[0])
+    with pytest.raises(TypeError, match="verdicts"):
         ChunkRun(opened[0], [], [])
 
 

@@ -1,0 +1,213 @@
+"""Text columns of few texts are held as codes (CodedViews), and look like views: files of pyarrow, Polars and DuckDB."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.arrays.table import BinaryOffsets, BinaryViews, CodedViews, Column, Table
+from fastpq.read import dictionaries, scan
+from tests.narrowing import present
+
+ROWS = 3000
+GROUP = 700
+LONG = "a text that is longer than a view holds, number "
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small columns are held as codes, too."""
+    monkeypatch.setattr(scan, "ROWS_WORTH_CODES", 0)
+    monkeypatch.setattr(dictionaries, "ROWS_A_STORED_BYTE", 0)
+
+
+def table(seed: int = 3) -> pa.Table:
+    """Columns whose row groups have dictionaries of other entries, in another order."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 12, ROWS) + np.arange(ROWS) // 500 * 5
+    short = [f"{number}" for number in numbers]
+    long = [LONG + text if number % 3 else text for number, text in zip(numbers, short, strict=True)]
+    nulls = [None if number % 4 == 0 or start < GROUP else text for start, (number, text) in enumerate(zip(numbers, long, strict=True))]
+    return pa.table({
+        "short": pa.array(short),
+        "required": pa.array(long),
+        "nulls": pa.array(nulls),
+        "bytes": pa.array([None if text is None else text.encode() for text in nulls], pa.binary()),
+        "none": pa.nulls(ROWS, pa.string()),
+        "empty": pa.array(["", "x"] * (ROWS // 2)),
+    }, pa.schema([
+        pa.field("short", pa.string(), nullable=False),
+        pa.field("required", pa.string(), nullable=False),
+        pa.field("nulls", pa.string()),
+        pa.field("bytes", pa.binary()),
+        pa.field("none", pa.string()),
+        pa.field("empty", pa.string()),
+    ]))
+
+
+def stored(made: pa.Table, **options: Any) -> bytes:
+    target = io.BytesIO()
+    pq.write_table(made, target, row_group_size=GROUP, **options)
+    return target.getvalue()
+
+
+def coded(column: Any) -> CodedViews:
+    assert isinstance(column, Column)
+    assert isinstance(column.values, CodedViews)
+    return column.values
+
+
+def views_of(data: Any, **options: Any) -> Table:
+    """The table as plain views."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(scan, "ROWS_WORTH_CODES", 1 << 60)
+        read = fastpq.read_table(data, **options)
+    assert not any(isinstance(column, Column) and isinstance(column.values, CodedViews) for column in read.columns)
+    return read
+
+
+def test_many_rows_of_few_texts() -> None:
+    """Codes are taken without being asked for, where there are many rows for each text, and nowhere else."""
+    rows = 1 << 17
+    made = pa.table({"few": [f"text {number % 9}" for number in range(rows)], "many": [f"text {number}" for number in range(rows)]})
+    target = io.BytesIO()
+    pq.write_table(made, target, row_group_size=rows // 4)
+    read = fastpq.read_table(target)
+    assert read["few"].nbytes < rows * 5 < rows * 16 < views_of(target)["few"].nbytes
+    assert len(coded(read["few"]).entries) == 9
+    assert isinstance(read["many"].values, BinaryViews) and not isinstance(read["many"].values, CodedViews)
+    assert isinstance(fastpq.read_table(target, strings="offsets")["few"].values, BinaryOffsets)
+    assert pa.table(read).cast(made.schema).equals(made)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("compression", ["none", "snappy"])
+def test_every_way_out(compression: str, threads: int) -> None:
+    made = table()
+    data = stored(made, compression=compression)
+    read, plain = fastpq.read_table(data, threads=threads), views_of(data)
+    for name in made.column_names:
+        column, other, values = read[name], plain[name], made[name].to_pylist()
+        assert len(coded(column).entries) == len(set(values) - {None})
+        assert len(column) == ROWS and column.null_count == made[name].null_count
+        assert column.to_pylist() == values
+        assert column.equals(other) and other.equals(column)
+        assert np.array_equal(column.to_numpy(nulls="object"), other.to_numpy(nulls="object"))
+        assert column.used_bytes() == other.used_bytes()
+        assert str(column) == str(other)
+        assert column[1500] == values[1500]
+        for part, part_of in ((column.slice(13, 1777), values[13:1777]), (column.take(np.arange(ROWS)[::-7]), values[::-7])):
+            assert part.to_pylist() == part_of
+            coded(part)
+            assert part.to_arrow().to_pylist() == part_of
+        assert pickle.loads(pickle.dumps(column)).to_pylist() == values
+        dictionary = column.as_dictionary()
+        assert dictionary.to_pylist() == values
+        assert dictionary.values.dictionary.to_pylist() == list(dict.fromkeys(value for value in values if value is not None))
+        assert column.as_offsets().to_pylist() == column.as_views().to_pylist() == values
+    assert pa.table(read).cast(made.schema).equals(made)
+    assert pl.DataFrame(read).equals(pl.read_parquet(io.BytesIO(data)))
+    assert read.to_pandas().equals(plain.to_pandas())
+
+
+@pytest.mark.usefixtures("small")
+def test_views_are_made_once_and_counted() -> None:
+    values = coded(fastpq.read_table(stored(table()))["nulls"])
+    size = values.nbytes
+    first = values.views
+    assert values.views is first
+    assert values.nbytes == size + first.nbytes == size + 16 * ROWS
+    assert len(values.buffers) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_tables_joined() -> None:
+    """Dictionaries become one; columns of codes and of views become views."""
+    made, other = table(), table(4).slice(100, 1900)
+    first, second, views = fastpq.read_table(stored(made)), fastpq.read_table(stored(other)), views_of(stored(other))
+    joined = Table.concat([first, second, first])
+    for name in made.column_names:
+        wanted = made[name].to_pylist() + other[name].to_pylist() + made[name].to_pylist()
+        assert len(coded(joined[name]).entries) == len(set(wanted) - {None})
+        assert joined[name].to_pylist() == wanted
+        assert joined[name].to_arrow().to_pylist() == wanted
+        assert first[name].to_pylist() == made[name].to_pylist()        # not changed by the new codes
+        mixed = Table.concat([first, views])[name]
+        assert not isinstance(mixed.values, CodedViews)
+        assert mixed.to_pylist() == made[name].to_pylist() + other[name].to_pylist()
+    few = Table.concat([first.slice(0, 2), second.slice(0, 2)])["required"]        # more entries than rows
+    assert not isinstance(few.values, CodedViews)
+    assert few.to_pylist() == made["required"].to_pylist()[:2] + other["required"].to_pylist()[:2]
+
+
+@pytest.mark.usefixtures("small")
+def test_rows_of_a_predicate() -> None:
+    made = table()
+    data = stored(made, write_page_index=True, data_page_size=300)
+    filters: list[list[tuple[str, str, Any]]] = [
+        [("short", "==", "7")], [("nulls", "!=", LONG + "7")], [("required", "in", ["3", LONG + "40"])], [("nulls", ">", "4")],
+    ]
+    for each in filters:
+        wanted = pq.read_table(io.BytesIO(data), filters=each)
+        assert 0 < wanted.num_rows < ROWS
+        assert pa.table(fastpq.read_table(data, filters=each)).cast(made.schema).equals(wanted)
+    with fastpq.ParquetFile(data) as file:
+        read = file.read(row_ranges=[(5, 80), (690, 1500)])
+        assert pa.table(read).cast(made.schema).equals(pa.concat_tables([made.slice(5, 75), made.slice(690, 810)]))
+        assert pa.table(file.head(1000)).cast(made.schema).equals(made.slice(0, 1000))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("options", [
+    {}, {"dictionary_page_size": 100}, {"use_dictionary": False}, {"data_page_size": 200}, {"bloom_filter": {"short": True, "nulls": True}},
+], ids=["whole", "full dictionary", "no dictionary", "small pages", "bloom filters"])
+def test_writing_codes(tmp_path: Path, options: dict[str, Any]) -> None:
+    """The file of codes is that of views, byte for byte, and pyarrow, DuckDB and Polars read it."""
+    made = table()
+    data = stored(made)
+    read = fastpq.read_table(data)
+    for group in (900, ROWS):
+        fastpq.write_table(read, tmp_path / "codes", row_group_size=group, **options)
+        fastpq.write_table(views_of(data), tmp_path / "views", row_group_size=group, **options)
+        assert (tmp_path / "codes").read_bytes() == (tmp_path / "views").read_bytes()
+    fastpq.write_table(read.slice(123, 2901), tmp_path / "codes", row_group_size=900, **options)
+    wanted = made.slice(123, 2778)
+    assert pq.read_table(tmp_path / "codes").cast(made.schema).equals(wanted)
+    assert pl.read_parquet(tmp_path / "codes").equals(pl.DataFrame(wanted))
+    assert duckdb.sql(f"select * from read_parquet('{tmp_path / 'codes'}')").fetchall() == [tuple(row.values()) for row in wanted.to_pylist()]
+
+
+@pytest.mark.usefixtures("small")
+def test_pages_of_other_encodings() -> None:
+    """A footer that hides the pages behind a full dictionary: their values get codes, too."""
+    made = pa.table({"text": [f"{LONG}{number % 500}" for number in range(ROWS)]})
+    data = stored(made, dictionary_pagesize_limit=1000, data_page_size=500, compression="none")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(dictionaries, "stored_dictionary_size", lambda *arguments: 1)
+        read = fastpq.read_table(data)
+    assert len(coded(read["text"]).entries) == 500
+    assert read["text"].to_pylist() == made["text"].to_pylist()
+    assert "text" in str(present(read["text"].to_arrow())[0].as_py())
+
+
+@pytest.mark.usefixtures("small")
+def test_encrypted_columns() -> None:
+    made = table()
+    properties = fastpq.FileEncryptionProperties(b"0123456789012345", column_keys={"nulls": b"5432109876543210"})
+    target = io.BytesIO()
+    fastpq.write_table(made, target, row_group_size=GROUP, encryption_properties=properties)
+    opening = fastpq.FileDecryptionProperties(b"0123456789012345", column_keys={"nulls": b"5432109876543210"})
+    read = fastpq.read_table(target.getvalue(), decryption_properties=opening)
+    coded(read["nulls"])
+    assert pa.table(read).cast(made.schema).equals(made)
