@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fastpq import format as fmt
 from fastpq.arrays.table import Column
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.filtering import leaf_mask
 from fastpq.filters.predicate import Condition, NullTest, Outcome
-from fastpq.index.claims import Claims, Part
-from fastpq.index.contradictions import fault
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
-from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.costs import ROWS_A_STORED_BYTE, WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
+from fastpq.read.coded import stored_dictionary_size
+from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
 from fastpq.read.flat import leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import plan_pages
-from fastpq.schema.parquet_schema import ColumnDescriptor
-from fastpq.schema.types import Unknown
-
-_DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
-_LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
 
 
 def useful_dictionaries(
@@ -55,56 +47,6 @@ def useful_dictionaries(
         if chunk.column.index in wanted
         and 0 < stored_dictionary_size(chunk.column, chunk.metadata) * WORTH_A_DICTIONARY <= needed
     }
-
-
-def stored_dictionary_size(column: ColumnDescriptor, chunk: ColumnChunkMetaData) -> int:
-    """Stored size of a chunk's dictionary page; 0 if some values of the chunk may be outside the dictionary."""
-    start = chunk.dictionary_page_offset
-    if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
-        return 0
-    if fault(Part.ENCODING_STATS, Claims(column, 0, chunk.metadata)) is not None:
-        return 0
-    encodings = {stats.encoding for stats in chunk.encoding_stats if stats.page_type in fmt.DATA_PAGE_TYPES and stats.count}
-    if not encodings:       # old writers: PLAIN may be the dictionary page's, but not beside PLAIN_DICTIONARY
-        encodings = set(chunk.encodings) - _LEVEL_ENCODINGS
-        if fmt.Encoding.PLAIN_DICTIONARY not in encodings:
-            return 0
-    return chunk.data_page_offset - start if encodings <= _DICTIONARY_ENCODINGS else 0
-
-
-def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:
-    """Whether a flat column can be read as codes: all values of its chunks are in dictionaries.
-
-    Args:
-        opener: opener of the file's chunks.
-        leaf: the column.
-        chunks: plans of its chunks.
-        with_unused: whether the dictionary may have entries of rows left out.
-    """
-    if opener.type_of(leaf).dtype is not None or not (with_unused or all(chunk.kept is None for chunk in chunks)):
-        return False
-    return are_in_dictionaries(opener, leaf, chunks)
-
-
-def has_few_texts(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
-    """Whether codes of a flat column take little memory beside views: all values are in dictionary pages, which are small.
-
-    Args:
-        opener: opener of the file's chunks.
-        leaf: the column.
-        chunks: plans of its chunks.
-    """
-    if opener.type_of(leaf).dtype is not None or not are_in_dictionaries(opener, leaf, chunks):
-        return False
-    return sum(stored_dictionary_size(leaf, chunk.metadata) for chunk in chunks) * ROWS_A_STORED_BYTE <= sum(
-        chunk.num_rows for chunk in chunks)
-
-
-def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
-    """Whether all values of chunks of a flat column are in dictionary pages, by the metadata."""
-    if isinstance(opener.type_of(leaf).logical, Unknown):
-        return False
-    return all(stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
 
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:

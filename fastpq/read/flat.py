@@ -74,7 +74,8 @@ class FlatReading:
     """
 
     __slots__ = (
-        "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
+        "_as_views", "_buffers", "_chunks", "_entries",
+        "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
         "_output", "_reader", "_slots",
     )
 
@@ -102,7 +103,7 @@ class FlatReading:
         self._judge = judge
         self._largest_run = largest_run
         self._as_views = as_views
-        self._entries: dict[int, tuple[int, BinaryViews]] = {}      # rows of a run of codes and their dictionary, by the first row
+        self._entries: dict[int, tuple[int, BinaryViews]] = {}      # rows and dictionary of a run, by its first row
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
         in_memory = opener.source.gives_views or not opener.source.walks_late

@@ -15,8 +15,8 @@ from fastpq.filters.predicate import Condition, Outcome, Predicate, fold
 from fastpq.filters.verdicts import judged_columns
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.coded import are_in_dictionaries
 from fastpq.read.costs import FETCHED, WINDOW
-from fastpq.read.dictionaries import are_in_dictionaries
 from fastpq.read.plan import ColumnPlan, GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection

@@ -17,7 +17,8 @@ from fastpq.arrays.table import AnyColumn, BinaryOffsets, Column, DictionaryValu
 from fastpq.arrow.polars_enums import enum_categories
 from fastpq.errors import ParquetError
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size
+from fastpq.read.coded import stored_dictionary_size
+from fastpq.read.dictionaries import read_dictionaries
 from fastpq.read.file_reader import OpenFile
 from fastpq.read.plan import plan_read
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode

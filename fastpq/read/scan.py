@@ -130,14 +130,14 @@ class Scan:
         return read
 
     def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:
-        from fastpq.read.dictionaries import reads_codes
+        from fastpq.read.coded import reads_codes
 
         return reads_codes(self.opener, leaf, chunks, with_unused)
 
     def _has_few_texts(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
         if leaf.type.dtype is not None or sum(chunk.num_rows for chunk in chunks) < ROWS_WORTH_CODES * len(chunks):
             return False
-        from fastpq.read.dictionaries import has_few_texts
+        from fastpq.read.coded import has_few_texts
 
         return has_few_texts(self.opener, leaf, chunks)
 

@@ -20,7 +20,8 @@ from fastpq.index.ranges import RowRanges
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size, useful_dictionaries
+from fastpq.read.coded import stored_dictionary_size
+from fastpq.read.dictionaries import read_dictionaries, useful_dictionaries
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import GroupRows, plan_read
 from fastpq.read.pruning import GroupPruning

@@ -212,7 +212,7 @@ def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         return opened[-1]
 
     monkeypatch.setattr(ChunkOpener, "flat", kept)
-    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="of width 16 for values of 1"):
+    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="an output of width"):
         file.read(["words"], row_groups=[0])
     with pytest.raises(TypeError, match="verdicts"):
         ChunkRun(opened[0], [], [])

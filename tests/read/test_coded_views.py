@@ -16,7 +16,8 @@ import pytest
 
 import fastpq
 from fastpq.arrays.table import BinaryOffsets, BinaryViews, CodedViews, Column, Table
-from fastpq.read import dictionaries, scan
+from fastpq.read import coded as coded_reading
+from fastpq.read import scan
 from tests.narrowing import present
 
 ROWS = 3000
@@ -28,7 +29,7 @@ LONG = "a text that is longer than a view holds, number "
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small columns are held as codes, too."""
     monkeypatch.setattr(scan, "ROWS_WORTH_CODES", 0)
-    monkeypatch.setattr(dictionaries, "ROWS_A_STORED_BYTE", 0)
+    monkeypatch.setattr(coded_reading, "ROWS_A_STORED_BYTE", 0)
 
 
 def table(seed: int = 3) -> pa.Table:
@@ -37,7 +38,8 @@ def table(seed: int = 3) -> pa.Table:
     numbers = rng.integers(0, 12, ROWS) + np.arange(ROWS) // 500 * 5
     short = [f"{number}" for number in numbers]
     long = [LONG + text if number % 3 else text for number, text in zip(numbers, short, strict=True)]
-    nulls = [None if number % 4 == 0 or start < GROUP else text for start, (number, text) in enumerate(zip(numbers, long, strict=True))]
+    is_null = (numbers % 4 == 0) | (np.arange(ROWS) < GROUP)
+    nulls = [None if null else text for null, text in zip(is_null, long, strict=True)]
     return pa.table({
         "short": pa.array(short),
         "required": pa.array(long),
@@ -79,13 +81,14 @@ def views_of(data: Any, **options: Any) -> Table:
 def test_many_rows_of_few_texts() -> None:
     """Codes are taken without being asked for, where there are many rows for each text, and nowhere else."""
     rows = 1 << 17
-    made = pa.table({"few": [f"text {number % 9}" for number in range(rows)], "many": [f"text {number}" for number in range(rows)]})
+    many = [f"text {number}" for number in range(rows)]
+    made = pa.table({"few": [f"text {number % 9}" for number in range(rows)], "many": many})
     target = io.BytesIO()
     pq.write_table(made, target, row_group_size=rows // 4)
     read = fastpq.read_table(target)
     assert read["few"].nbytes < rows * 5 < rows * 16 < views_of(target)["few"].nbytes
     assert len(coded(read["few"]).entries) == 9
-    assert isinstance(read["many"].values, BinaryViews) and not isinstance(read["many"].values, CodedViews)
+    assert type(read["many"].values) is BinaryViews
     assert isinstance(fastpq.read_table(target, strings="offsets")["few"].values, BinaryOffsets)
     assert pa.table(read).cast(made.schema).equals(made)
 
@@ -100,9 +103,10 @@ def test_every_way_out(compression: str, threads: int) -> None:
     for name in made.column_names:
         column, other, values = read[name], plain[name], made[name].to_pylist()
         assert len(coded(column).entries) == len(set(values) - {None})
-        assert len(column) == ROWS and column.null_count == made[name].null_count
+        assert (len(column), column.null_count) == (ROWS, made[name].null_count)
         assert column.to_pylist() == values
-        assert column.equals(other) and other.equals(column)
+        assert column.equals(other)
+        assert other.equals(column)
         assert np.array_equal(column.to_numpy(nulls="object"), other.to_numpy(nulls="object"))
         assert column.used_bytes() == other.used_bytes()
         assert str(column) == str(other)
@@ -170,7 +174,7 @@ def test_rows_of_a_predicate() -> None:
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("options", [
-    {}, {"dictionary_page_size": 100}, {"use_dictionary": False}, {"data_page_size": 200}, {"bloom_filter": {"short": True, "nulls": True}},
+    {}, {"dictionary_page_size": 100}, {"use_dictionary": False}, {"data_page_size": 200}, {"bloom_filter": {"nulls": True}},
 ], ids=["whole", "full dictionary", "no dictionary", "small pages", "bloom filters"])
 def test_writing_codes(tmp_path: Path, options: dict[str, Any]) -> None:
     """The file of codes is that of views, byte for byte, and pyarrow, DuckDB and Polars read it."""
@@ -185,7 +189,8 @@ def test_writing_codes(tmp_path: Path, options: dict[str, Any]) -> None:
     wanted = made.slice(123, 2778)
     assert pq.read_table(tmp_path / "codes").cast(made.schema).equals(wanted)
     assert pl.read_parquet(tmp_path / "codes").equals(pl.DataFrame(wanted))
-    assert duckdb.sql(f"select * from read_parquet('{tmp_path / 'codes'}')").fetchall() == [tuple(row.values()) for row in wanted.to_pylist()]
+    rows = duckdb.sql(f"select * from read_parquet('{tmp_path / 'codes'}')").fetchall()
+    assert rows == [tuple(row.values()) for row in wanted.to_pylist()]
 
 
 @pytest.mark.usefixtures("small")
@@ -194,7 +199,7 @@ def test_pages_of_other_encodings() -> None:
     made = pa.table({"text": [f"{LONG}{number % 500}" for number in range(ROWS)]})
     data = stored(made, dictionary_pagesize_limit=1000, data_page_size=500, compression="none")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(dictionaries, "stored_dictionary_size", lambda *arguments: 1)
+        patched.setattr(coded_reading, "stored_dictionary_size", lambda *arguments: 1)
         read = fastpq.read_table(data)
     assert len(coded(read["text"]).entries) == 500
     assert read["text"].to_pylist() == made["text"].to_pylist()

@@ -150,7 +150,7 @@ def test_broken_text_and_indices() -> None:
 
 
 def test_a_dictionary_behind_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Footers may lie about the encodings of pages: codes are right with a dictionary page moved behind the first page of values."""
+    """Footers may lie about the encodings of pages: a dictionary page moved behind the first page of values is read."""
     target = io.BytesIO()
     table = pa.table({"s": [f"a{n:02}" for n in range(60)]}, pa.schema([pa.field("s", pa.string(), nullable=False)]))
     sizes = {"dictionary_pagesize_limit": 60, "data_page_size": 40, "write_batch_size": 5}

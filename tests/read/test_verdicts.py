@@ -135,7 +135,7 @@ def test_conditions_of_one_column(count: int, nulls: bool, judged: list[bool]) -
 @pytest.mark.parametrize("name", KINDS)
 def test_pages_outside_the_dictionary(name: str, nulls: bool, judged: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Metadata claim that all values are in dictionaries, and later pages are PLAIN: their values are judged."""
-    monkeypatch.setattr("fastpq.read.dictionaries.stored_dictionary_size", lambda column, chunk: 1)
+    monkeypatch.setattr("fastpq.read.coded.stored_dictionary_size", lambda column, chunk: 1)
     monkeypatch.setattr("fastpq.read.selection.stored_dictionary_size", lambda column, chunk: 0)
     data = table(250, nulls).select([name, "row"])
     file = stored(data, dictionary_pagesize_limit=100)
