@@ -63,10 +63,10 @@ def concat_values(parts: Sequence[Values], validity: Array | None = None) -> Val
     first = parts[0]
     coded = [part for part in parts if isinstance(part, CodedViews)]
     if len(coded) == len(parts) and 2 * sum(len(part.entries) for part in coded) <= sum(map(len, coded)):
-        codes = _concat_arrays([part.codes for part in coded])
+        joined = _concat_arrays([part.codes for part in coded])
         stops = np.cumsum([*map(len, coded)])
-        entries = one_dictionary(np.split(codes, stops[:-1]), [part.entries for part in coded])
-        return CodedViews(codes, entries, validity)
+        entries = one_dictionary(np.split(joined, stops[:-1]), [part.entries for part in coded])
+        return CodedViews(joined, entries, validity)
     if isinstance(first, BinaryViews):
         return _concat_views([part for part in parts if isinstance(part, BinaryViews)])
     if isinstance(first, BinaryOffsets):

@@ -56,6 +56,7 @@ class CodedViews(BinaryViews):
     codes: Array
     entries: BinaryViews
     validity: Array | None
+    _made: Array | None
 
     def __init__(self, codes: Array, entries: BinaryViews, validity: Array | None) -> None:
         for name, value in (("codes", codes), ("entries", entries), ("validity", validity), ("_made", None)):
@@ -68,25 +69,25 @@ class CodedViews(BinaryViews):
         return len(self.codes)
 
     @property
-    def views(self) -> Array:       # type: ignore[override]
+    def views(self) -> Array:
         """The views: in memory of their own, zero where null."""
         from fastpq.arrays.binary import gather_views
 
-        made: Array | None = self._made
+        made = self._made
         if made is None:        # two threads may both make them: the same views
             made = gather_views(self.entries.views, self.codes, self.validity)
             object.__setattr__(self, "_made", made)
         return made
 
     @property
-    def buffers(self) -> Sequence[Array]:       # type: ignore[override]
+    def buffers(self) -> Sequence[Array]:
         """The buffers of the entries."""
         return self.entries.buffers
 
     @property
     def nbytes(self) -> int:
         """Bytes of the codes, of the entries, and of views that were made."""
-        made: Array | None = self._made
+        made = self._made
         return self.codes.nbytes + self.entries.nbytes + (0 if made is None else made.nbytes)
 
 

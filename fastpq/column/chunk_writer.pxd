@@ -57,8 +57,7 @@ cdef class ChunkWriter:
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
     cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
                          Slice** slices) except -1
-    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes, const Slice* slices) noexcept nogil
-    cdef int64_t _values_size(self, int64_t count, const uint32_t* codes, const Slice* slices) noexcept nogil
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes) noexcept nogil
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
     cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1
     cdef int _add_levels(self, int64_t start, int64_t rows) except -1

@@ -155,18 +155,9 @@ cdef class ChunkWriter:
         if not self.input.variable:
             return self.pages.observe_fixed(values, present)
         with nogil:
-            self.pages.last().unencoded = self._values_size(present, codes, slices)
+            self.pages.last().unencoded = (
+                self.dictionary.slices_size(codes, present) if slices == NULL else slices_size(slices, present))
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
-
-    cdef int64_t _values_size(self, int64_t count, const uint32_t* codes, const Slice* slices) noexcept nogil:
-        """Bytes of dictionary-encoded values; slices are NULL for values that are known by their codes alone."""
-        cdef const Slice* entries = self.dictionary.slice_values()
-        cdef int64_t size = 0, i
-        if slices != NULL:
-            return slices_size(slices, count)
-        for i in range(count):
-            size += <int64_t>entries[codes[i]].size
-        return size
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
         """The number of values in rows, nulls and empty lists included."""
@@ -208,7 +199,7 @@ cdef class ChunkWriter:
             done = self._encode(row, rows, codes + taken, &present, &values, &slices)
             if row == start and not (self.is_begun or self.settings.keep_dictionary):
                 with nogil:
-                    pays = self._dictionary_pays(done, present, codes, slices)
+                    pays = self._dictionary_pays(done, present, codes)
                 if not pays:
                     return start
             full = done < present
@@ -251,13 +242,13 @@ cdef class ChunkWriter:
             raise MemoryError("the dictionary's hash table")
         return done
 
-    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes, const Slice* slices) noexcept nogil:
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes) noexcept nogil:
         """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
         cdef int64_t bits = self.dictionary.code_width(), plain_size = present * <int64_t>self.input.stored_width
         if done < present or present == 0:
             return present == 0
         if self.input.variable:
-            plain_size = 4 * present + self._values_size(present, codes, slices)
+            plain_size = 4 * present + self.dictionary.slices_size(codes, present)
         return self.dictionary.plain_size + done * bits // 8 < plain_size
 
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:

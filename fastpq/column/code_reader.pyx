@@ -21,7 +21,7 @@ from fastpq.encodings.status cimport raise_status
 from fastpq.encodings.views cimport Slice, View
 
 from fastpq.arrays import memory
-from fastpq.errors import FormatError, LimitError
+from fastpq.errors import LimitError
 
 cdef const char* CODES = b"values"
 

@@ -42,6 +42,7 @@ cdef class DictionaryEncoder:
     # Encode n values to codes until plain_size would exceed limit; return the number of values encoded, or NO_MEMORY.
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
+    cdef int64_t slices_size(self, const uint32_t* codes, int64_t count) noexcept nogil       # bytes of the slices of codes
     cdef int code_width(self) noexcept nogil        # bits of the largest code
     cdef void end(self) noexcept nogil              # gives memory back: no more values are encoded
     cdef void write_plain(self, uint8_t* out) noexcept nogil      # the dictionary page: plain_size bytes

@@ -151,6 +151,13 @@ cdef class DictionaryEncoder:
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
         return table_encode_slices(&self.table, values, n, limit, &self.plain_size, codes)
 
+    cdef int64_t slices_size(self, const uint32_t* codes, int64_t count) noexcept nogil:
+        cdef const Slice* entries = <const Slice*>self.table.values
+        cdef int64_t size = 0, i
+        for i in range(count):
+            size += <int64_t>entries[codes[i]].size
+        return size
+
     cdef int code_width(self) noexcept nogil:
         cdef int width = 0
         while <int64_t>self.table.count > <int64_t>1 << width:

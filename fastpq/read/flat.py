@@ -15,7 +15,7 @@ import numpy as np
 
 from fastpq.arrays.concat import one_dictionary
 from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, CodedViews, DictionaryValues
+from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, CodedViews, DictionaryValues, Values
 from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.column_output import ColumnOutput
 from fastpq.errors import ParquetError
@@ -74,9 +74,8 @@ class FlatReading:
     """
 
     __slots__ = (
-        "_as_views", "_buffers", "_chunks", "_entries",
-        "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
-        "_output", "_reader", "_slots",
+        "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls",
+        "_opener", "_output", "_reader", "_slots",
     )
 
     def __init__(
@@ -145,11 +144,11 @@ class FlatReading:
         parts = sorted(self._entries.items())
         entries = one_dictionary([codes[row:][:rows] for row, (rows, _) in parts], [views for _, (_, views) in parts])
         validity = self._output.validity if null_count else None
-        nulls = {"validity": validity, "null_count": null_count, "nullable": self._leaf.nullable}
-        if self._as_views:
-            return Column._made(type_, CodedViews(codes, entries, validity), **nulls)
-        column = Column._made(type_, DictionaryValues(codes, Column._made(type_, entries, nullable=False)), **nulls)
-        if null_count:
+        values: Values = CodedViews(codes, entries, validity)
+        if not self._as_views:
+            values = DictionaryValues(codes, Column._made(type_, entries, nullable=False))
+        column = Column._made(type_, values, validity=validity, null_count=null_count, nullable=self._leaf.nullable)
+        if null_count and not self._as_views:
             codes[~column.validity_mask()] = 0
         return column
 

@@ -208,7 +208,8 @@ def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     flat_reader = ChunkOpener.flat
 
     def kept(self: ChunkOpener, *arguments: Any) -> ChunkReader:
-        opened.append(flat_reader(self, *arguments[:3], lambda values, buffers: np.zeros(len(values), np.uint8)))
+        chunk, stored, layout = arguments[:3]
+        opened.append(flat_reader(self, chunk, stored, layout, lambda values, buffers: np.zeros(len(values), np.uint8)))
         return opened[-1]
 
     monkeypatch.setattr(ChunkOpener, "flat", kept)
