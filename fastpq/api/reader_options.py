@@ -22,7 +22,8 @@ class DatasetReaderOptions(TypedDict, total=False):
         memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
             long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        strings: layout of variable-length values: ``"views"`` (no copy; many rows of few texts are codes until their views are
+            asked for), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory. ``"ms"``, ``"us"``, ``"ns"``: values out of range are
             refused. ``"auto"``: nanoseconds, and where the values read of a column do not fit, microseconds, then milliseconds. A
             read has one unit for a column, in all row groups and batches; other rows may have another one. ``iter_batches``
