@@ -24,6 +24,7 @@ from tests.spark.jvms import QUICK, RUN_LOCALLY, make_archive, quick_jvm
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
+LARGE_HEAP = "-Xms1200m -Xmn700m"       # of spark.driver.memory; a small one is collected for ten seconds of a run
 
 
 def store_environment(url: str) -> dict[str, str]:
@@ -81,8 +82,8 @@ def spark(
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
     settings = {
         **RUN_LOCALLY,
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": quick_jvm(),
+        "spark.driver.memory": "1200m",
+        "spark.driver.extraJavaOptions": f"{quick_jvm()} {LARGE_HEAP}",
         "spark.jars": str(jar_of_classes(classes)),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
