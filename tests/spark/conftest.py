@@ -14,7 +14,6 @@ import pytest
 
 from fastpq.spark.jvm.jar import JAR, build
 from tests import bytecode
-from tests.conftest import USES_STORES
 from tests.interop.parquet_java import class_path
 from tests.io.object_stores import Store
 from tests.requirements import java_jars
@@ -78,7 +77,9 @@ def spark(
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
 
-    stores = STORES if request.config.stash.get(USES_STORES, False) else ()
+    # of all tests of the run, in whatever order: without the modules, each worker of a dataset in a store loads them
+    uses_stores = any({"spark", "object_store"} <= set(getattr(item, "fixturenames", ())) for item in request.session.items)
+    stores = STORES if uses_stores else ()
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
     settings = {
         **RUN_LOCALLY,
