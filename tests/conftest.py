@@ -24,7 +24,6 @@ settings.load_profile("shared machine")
 
 # Servers by fixture. Tests with the fixture are marked slow and run in one process, so that one process starts the server.
 SERVERS = {"parquet_java": "parquet-java", "spark": "spark", "on_cluster": "spark cluster"}
-USES_STORES = pytest.StashKey[bool]()       # whether this process runs tests with object_store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -133,7 +132,6 @@ def google_url() -> Iterator[str]:
 @pytest.fixture(scope="session", params=KINDS)
 def object_store(request: pytest.FixtureRequest) -> Store:
     """Each kind of object store, with its server."""
-    request.config.stash[USES_STORES] = True
     kind = request.param
     return Store(kind, request.getfixturevalue({"s3": "moto_url", "azure": "azure_url", "google": "google_url"}[kind]))
 

@@ -14,7 +14,6 @@ import pytest
 
 from fastpq.spark.jvm.jar import JAR, build
 from tests import bytecode
-from tests.conftest import USES_STORES
 from tests.interop.parquet_java import class_path
 from tests.io.object_stores import Store
 from tests.requirements import java_jars
@@ -24,6 +23,7 @@ from tests.spark.jvms import QUICK, RUN_LOCALLY, make_archive, quick_jvm
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
+LARGE_HEAP = "-Xms1200m -Xmn700m"       # of spark.driver.memory; a small one is collected for ten seconds of a run
 
 
 def store_environment(url: str) -> dict[str, str]:
@@ -77,12 +77,14 @@ def spark(
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
 
-    stores = STORES if request.config.stash.get(USES_STORES, False) else ()
+    # of all tests of the run, in whatever order: without the modules, each worker of a dataset in a store loads them
+    uses_stores = any({"spark", "object_store"} <= set(getattr(item, "fixturenames", ())) for item in request.session.items)
+    stores = STORES if uses_stores else ()
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
     settings = {
         **RUN_LOCALLY,
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": quick_jvm(),
+        "spark.driver.memory": "1200m",
+        "spark.driver.extraJavaOptions": f"{quick_jvm()} {LARGE_HEAP}",
         "spark.jars": str(jar_of_classes(classes)),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -37,10 +38,10 @@ def content(files: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in files.rglob("*") if path.is_file() and "_SUCCESS" not in path.name}
 
 
-@pytest.fixture
-def table(source: Any, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def native(source: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six plaintext files in two partitions, by Spark: dictionaries, nested columns, pages V1, bloom filters."""
-    path = tmp_path / "t"
+    path = tmp_path_factory.mktemp("native") / "t"
     frame = source.range(ROWS, numPartitions=3).selectExpr(
         "id", "id / 4 as price", "concat('name ', id % 7) as name", "array(cast(id as string), null) as tags", "id % 2 as part"
     )
@@ -48,6 +49,18 @@ def table(source: Any, tmp_path: Path) -> Path:
              "parquet.enable.dictionary#name": "false"}
     frame.write.partitionBy("part").options(**bloom).parquet(str(path))
     return path
+
+
+@pytest.fixture(scope="module")
+def truth(source: Any, native: Path) -> list[Any]:
+    """The rows, by Spark."""
+    return rows_of(source.read.parquet(str(native)))
+
+
+@pytest.fixture
+def table(native: Path, tmp_path: Path) -> Path:
+    """A copy of the files."""
+    return Path(shutil.copytree(native, tmp_path / "t"))
 
 
 def rows_of(frame: Any) -> list[Any]:
@@ -141,8 +154,7 @@ def test_a_job_over_no_files_is_told_of_once(source: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])
-def test_encrypt_rotate_decrypt(source: Any, table: Path, keys: dict[str, Any]) -> None:
-    truth = rows_of(source.read.parquet(str(table)))
+def test_encrypt_rotate_decrypt(source: Any, table: Path, truth: list[Any], keys: dict[str, Any]) -> None:
     files = sorted(path.parent.name for path in table.rglob("*.parquet"))
     seen: list[tuple[int, int]] = []
     report = fastpq.spark.encrypt_dataset(source, str(table), progress=lambda *told: seen.append(told), **keys)
@@ -165,25 +177,30 @@ def test_encrypt_rotate_decrypt(source: Any, table: Path, keys: dict[str, Any]) 
     assert statuses(fastpq.spark.verify_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
     assert statuses(fastpq.spark.decrypt_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
     assert rows_of(source.read.parquet(str(table))) == truth
-    before = content(table)
-    jobs = ((fastpq.spark.decrypt_dataset, SERVICE), (fastpq.spark.rotate_keys, keys))
-    for job, options in jobs:
-        with pytest.raises(fastpq.spark.JobError, match="all 6 files are plaintext") as caught:     # decrypted, or replaced
-            job(source, str(table), **options)
-        assert statuses(caught.value.report) == ["skipped"] * 6
-        assert not (table / journal.TEMPORARY).exists()
-        assert statuses(job(source, str(table), **options, allowPlaintextFiles=True)) == ["skipped"] * 6
-    assert content(table) == before
     path = next(table.rglob("*.parquet"))
     with fastpq.ParquetFile(path) as file:
         assert file.bloom_filter(0, "name") is not None
     assert len(content(table)) == 6     # no key material, and no checksum of Hadoop's, is left behind
 
 
-def test_a_job_that_is_run_again_goes_on(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_over_plaintext_files(source: Any, table: Path) -> None:
+    """Of a dataset that is decrypted, or whose files were replaced."""
+    before = content(table)
+    for job, options in ((fastpq.spark.decrypt_dataset, SERVICE), (fastpq.spark.rotate_keys, KEYS)):
+        with pytest.raises(fastpq.spark.JobError, match="all 6 files are plaintext") as caught:
+            job(source, str(table), **options)
+        assert statuses(caught.value.report) == ["skipped"] * 6
+        assert not (table / journal.TEMPORARY).exists()
+        assert statuses(job(source, str(table), **options, allowPlaintextFiles=True)) == ["skipped"] * 6
+    assert content(table) == before
+
+
+def test_a_job_that_is_run_again_goes_on(
+    source: Any, table: Path, truth: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One file is broken: nothing changes. The others are not made again when it is mended; a driver that dies in its commit
     leaves a table that fastpq reads as after it."""
-    truth, before = rows_of(source.read.parquet(str(table))), content(table)
+    before = content(table)
     broken = min(table.rglob("*.parquet"))
     whole = broken.read_bytes()
     broken.write_bytes(whole[:-9])
@@ -220,8 +237,8 @@ def test_files_that_change_meanwhile(source: Any, table: Path, monkeypatch: pyte
     assert not (table / journal.TEMPORARY).exists()
 
 
-def test_compact(source: Any, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    truth, before = rows_of(source.read.parquet(str(table))), sorted(map(str, table.rglob("part=1/*.parquet")))
+def test_compact(source: Any, table: Path, truth: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(map(str, table.rglob("part=1/*.parquet")))
     monkeypatch.setattr(compaction, "LEAST_ROW_GROUP_BYTES", 1)
     by_pages = tmp_path / "by-pages.parquet"
     assert compaction.write_together(before, str(by_pages), None, None, {}) == ROWS // 2

@@ -64,7 +64,7 @@ def test_rows_that_no_generated_code_made(spark: Any, tmp_path: Path) -> None:
 
 def test_batches_and_row_groups(spark: Any, tmp_path: Path) -> None:
     """Batches of 32 MiB, whose wide rows make the shared memory grow, and of 65,536 rows follow one another."""
-    wide = "id < 60000 and id % 5000 = 0"
+    wide = "id < 60000 and id % 10000 = 0"
     rows = spark.range(0, 200_000, 1, 1).selectExpr("id", f"if({wide}, repeat(char(97 + id % 26), 9000000), 'x') as text")
     save(rows, tmp_path / "rows", "append", rowGroupSize="70000", compression="zstd")
     (file,) = (tmp_path / "rows").glob("*.parquet")

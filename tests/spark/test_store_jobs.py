@@ -1,4 +1,5 @@
-"""Jobs over datasets in S3: all files change at one record, again and again, also after errors, deaths and other writers."""
+"""Jobs over datasets in object stores: all files change at one record, again and again, also after errors, deaths and other
+writers. Spark runs the jobs over one store; over every store, tasks run in this process."""
 
 from __future__ import annotations
 
@@ -17,11 +18,15 @@ from fastpq.datasets import records
 from fastpq.io.location import Remote
 from fastpq.io.object_store import url_of
 from fastpq.spark import replacing
-from fastpq.spark.keyservice import Encryption
+from fastpq.spark.batches import open_file
+from fastpq.spark.keyservice import Encryption, ServiceOptions
+from fastpq.spark.listing import list_files
 from fastpq.spark.stores import data_files
 from fastpq.spark.writer import material_of
+from tests.encryption.keys.peers import MASTER_KEYS, key_list
 from tests.io.object_stores import begun, unfinished
-from tests.spark.conftest import CLIENT
+from tests.spark.conftest import CLIENT, KEYS_VARIABLE
+from tests.spark.here import Here
 from tests.spark.test_stores import batch, listed, objects, store, written
 
 __all__ = ["store"]     # the fixture
@@ -41,46 +46,74 @@ def table(store: Remote) -> Iterator[Remote]:
     assert not store.filesystem.find(f"{store.path}/{records.NOTES}")
 
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A session without Spark, and the master keys in this process, which is its worker."""
+    monkeypatch.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
+    return Here()
+
+
 def statuses(report: Any) -> list[str]:
     return sorted(row.status for row in report.collect())
 
 
-def ids(spark: Any, store: Remote) -> list[int]:
-    return sorted(row.id for row in spark.read.format("fastpq").options(**SERVICE).load(store.name).collect())
+def ids(store: Remote) -> list[int]:
+    """The rows as tasks read them."""
+    found: list[int] = []
+    for listed_file in list_files([store.name]):
+        with open_file(listed_file.path, ServiceOptions(CLIENT)) as file:
+            found += file.read(["id"])["id"].to_pylist()
+    return sorted(found)
 
 
-def test_encrypt_rotate_verify_decrypt_compact(source: Any, table: Remote) -> None:
+@pytest.mark.parametrize("object_store", ["s3"], indirect=True)      # the others: test_encrypt_rotate_verify_decrypt_compact
+def test_jobs_by_spark(source: Any, table: Remote) -> None:
+    seen: list[tuple[int, int]] = []
+    report = fastpq.spark.encrypt_dataset(source, table.name, progress=lambda *told: seen.append(told), **KEYS)
+    assert [row.path.rpartition("/")[0] for row in report.collect()] == [f"{table.name}/part={part}" for part in (1, 1, 2, 2)]
+    assert (statuses(report), seen[-1]) == (["ok"] * 4, (4, 4))
+    with pytest.raises(fastpq.KeyAccessError):
+        fastpq.spark.read(source, table.name)
+    assert statuses(fastpq.spark.verify_dataset(source, table.name, **SERVICE)) == ["ok"] * 4
+    assert statuses(fastpq.spark.compact_dataset(source, table.name, **KEYS)) == ["ok"] * 2
+    found = source.read.format("fastpq").options(**SERVICE).load(table.name).collect()
+    assert sorted(row.id for row in found) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.decrypt_dataset(source, table.name, **SERVICE)) == ["ok"] * 2
+    assert listed(table) == [1, 2, 3, 4]
+
+
+def test_encrypt_rotate_verify_decrypt_compact(here: Any, table: Remote) -> None:
     name, seen = table.name, []
-    report = fastpq.spark.encrypt_dataset(source, name, progress=lambda *told: seen.append(told), **KEYS)
+    report = fastpq.spark.encrypt_dataset(here, name, progress=lambda *told: seen.append(told), **KEYS)
     assert [row.path.rpartition("/")[0] for row in report.collect()] == [f"{name}/part={part}" for part in (1, 1, 2, 2)]
     assert (statuses(report), seen[-1]) == (["ok"] * 4, (4, 4))
     with pytest.raises(fastpq.KeyAccessError):
-        fastpq.spark.read(source, name)
-    assert ids(source, table) == [1, 2, 3, 4]
+        open_file(list_files([name])[0].path, None)
+    assert ids(table) == [1, 2, 3, 4]
     before = objects(table)
     assert len(before) == 4     # the plaintext files are gone
-    assert statuses(fastpq.spark.encrypt_dataset(source, name, **KEYS)) == ["skipped"] * 4
+    assert statuses(fastpq.spark.encrypt_dataset(here, name, **KEYS)) == ["skipped"] * 4
     assert objects(table) == before
     other = {**KEYS, "parquet.encryption.column.keys": "kc2:id"}
-    assert statuses(fastpq.spark.rotate_keys(source, name, **other)) == ["ok"] * 4
+    assert statuses(fastpq.spark.rotate_keys(here, name, **other)) == ["ok"] * 4
     assert not set(objects(table)) & set(before)
     assert [len(path) for path in objects(table)] == [len(path) for path in before]     # names do not grow
-    assert statuses(fastpq.spark.verify_dataset(source, name, **SERVICE)) == ["ok"] * 4
-    assert statuses(fastpq.spark.compact_dataset(source, name, **KEYS)) == ["ok"] * 2
-    assert ids(source, table) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.verify_dataset(here, name, **SERVICE)) == ["ok"] * 4
+    assert statuses(fastpq.spark.compact_dataset(here, name, **KEYS)) == ["ok"] * 2
+    assert ids(table) == [1, 2, 3, 4]
     assert len(objects(table)) == 2
-    assert statuses(fastpq.spark.decrypt_dataset(source, f"{name}/", **SERVICE)) == ["ok"] * 2
+    assert statuses(fastpq.spark.decrypt_dataset(here, f"{name}/", **SERVICE)) == ["ok"] * 2
     assert listed(table) == [1, 2, 3, 4]
     foreign = [pq.ParquetFile(pa.BufferReader(table.filesystem.cat_file(path))).read()["id"] for path in objects(table)]
     assert sorted(x for column in foreign for x in column.to_pylist()) == [1, 2, 3, 4]
     with pytest.raises(fastpq.spark.JobError, match="all 2 files are plaintext"):
-        fastpq.spark.decrypt_dataset(source, name, **SERVICE)
+        fastpq.spark.decrypt_dataset(here, name, **SERVICE)
 
 
-def test_key_material_beside_files(source: Any, table: Remote) -> None:
+def test_key_material_beside_files(here: Any, table: Remote) -> None:
     """Of others: read, rotated, and removed with its files; not made."""
     with pytest.raises(fastpq.UnsupportedError, match="key material beside files"):
-        fastpq.spark.encrypt_dataset(source, table.name, **EXTERNAL)
+        fastpq.spark.encrypt_dataset(here, table.name, **EXTERNAL)
     paths = objects(table)
     service = fastpq.spark.options.service_of(SERVICE)
     assert service is not None
@@ -90,22 +123,22 @@ def test_key_material_beside_files(source: Any, table: Remote) -> None:
         fastpq.write_table(rows, url, encryption_properties=service.encryption(encryption, url))
     materials = [material_of(path) for path in paths]
     before = [table.filesystem.cat_file(path) for path in materials]
-    assert statuses(fastpq.spark.rotate_keys(source, table.name, **SERVICE)) == ["ok"] * 4
+    assert statuses(fastpq.spark.rotate_keys(here, table.name, **SERVICE)) == ["ok"] * 4
     table.filesystem.invalidate_cache()
     assert not set(before) & {table.filesystem.cat_file(path) for path in materials}
-    assert ids(source, table) == [1, 2, 3, 4]
-    assert statuses(fastpq.spark.decrypt_dataset(source, table.name, **SERVICE)) == ["ok"] * 4
+    assert ids(table) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.decrypt_dataset(here, table.name, **SERVICE)) == ["ok"] * 4
     assert listed(table) == [1, 2, 3, 4]
     assert not [path for path in table.filesystem.find(table.path) if "KEY_MATERIAL" in path]
 
 
-def test_a_job_that_is_run_again_goes_on(source: Any, table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_is_run_again_goes_on(here: Any, table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken file: nothing changes, and the uploads of the others are used when it is mended. Then a driver that dies."""
     broken = objects(table)[0]
     whole = table.filesystem.cat_file(broken)
     table.filesystem.pipe_file(broken, whole[:-9])
     with pytest.raises(fastpq.spark.JobError, match="1 of 4 files failed"):
-        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+        fastpq.spark.encrypt_dataset(here, table.name, **KEYS)
     uploads = begun(table)
     assert len(uploads) == 3
     table.filesystem.pipe_file(broken, whole)
@@ -116,16 +149,16 @@ def test_a_job_that_is_run_again_goes_on(source: Any, table: Remote, monkeypatch
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(records, "commit_uploads", dies)
-        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+        fastpq.spark.encrypt_dataset(here, table.name, **KEYS)
     assert {path for path, _, _ in uploads} < {path for path, _, _ in begun(table)}
     made = {path for path, _, _ in begun(table)}
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(records, "_put_record", dies)
-        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+        fastpq.spark.encrypt_dataset(here, table.name, **KEYS)
     assert made < set(objects(table))       # complete, and not yet visible
     assert listed(table) == [1, 2, 3, 4]
-    assert statuses(fastpq.spark.encrypt_dataset(source, table.name, **KEYS)) == ["ok"] * 4
-    assert ids(source, table) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.encrypt_dataset(here, table.name, **KEYS)) == ["ok"] * 4
+    assert ids(table) == [1, 2, 3, 4]
     assert len(objects(table)) == 4
 
 
@@ -241,14 +274,14 @@ def test_clean_gives_up_the_uploads_of_a_job(table: Remote) -> None:
     assert listed(table) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("note", [b"{", b"{}", b'{"rows": 1, "upload": {"path": "x"}}'])
-def test_broken_notes(table: Remote, note: bytes) -> None:
+def test_broken_notes(table: Remote) -> None:
     stage = replacing.stage_of(table.name, "some", None)
     [first, *_] = stage.each_file()
     path = records.note_of(table, stage.job, first.fingerprint)
-    table.filesystem.pipe_file(path, note)
-    with pytest.raises(fastpq.FormatError, match="a note on an upload"):
-        stage.make(first, lambda sources, target, place: None)
+    for note in (b"{", b"{}", b'{"rows": 1, "upload": {"path": "x"}}'):
+        table.filesystem.pipe_file(path, note)
+        with pytest.raises(fastpq.FormatError, match="a note on an upload"):
+            stage.make(first, lambda sources, target, place: None)
     fastpq.spark.clean(table.name)
 
 

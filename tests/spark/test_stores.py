@@ -196,7 +196,7 @@ def test_a_driver_that_dies_before_its_record(store: Remote, monkeypatch: pytest
 
 @pytest.mark.parametrize("object_store", ["s3"], indirect=True)      # its parts are tested with all stores
 def test_a_stream(source: Any, store: Remote, tmp_path: Path) -> None:
-    """Each batch once: also when Spark forgets that it was committed."""
+    """Each batch once: also when Spark forgets that it was committed, and runs it again before the next one."""
     folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
     folder.mkdir()
 
@@ -206,13 +206,14 @@ def test_a_stream(source: Any, store: Remote, tmp_path: Path) -> None:
         query = writer.trigger(availableNow=True).start(store.name)
         query.awaitTermination()
 
-    for number in range(2):
-        fastpq.write_table({"id": [number]}, folder / f"{number}.parquet")
-        run()
-        assert ids(source, store) == list(range(number + 1))
-    for commit in (checkpoint / "commits").glob("*1*"):
-        commit.unlink()
+    fastpq.write_table({"id": [0]}, folder / "0.parquet")
     run()
+    assert ids(source, store) == [0]
+    for commit in (checkpoint / "commits").glob("*0*"):
+        commit.unlink()
+    fastpq.write_table({"id": [1]}, folder / "1.parquet")
+    run()
+    assert {path.name for path in (checkpoint / "commits").glob("[0-9]*")} == {"0", "1"}
     assert ids(source, store) == [0, 1]
     assert unfinished(store) == []
 

@@ -20,8 +20,8 @@ from tests.io.object_stores import Store
 from tests.spark.daemon import preloaded_python
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES, ROWS = 5, 5
-BEGUN = 1, 4                # batches that both queries have begun at the death: Spark does not restart from half of a first entry
+FILES, ROWS = 4, 5
+BEGUN = 1, 3                # batches that both queries have begun at the death: Spark does not restart from half of a first entry
 LOG = "driver.log"
 PATIENCE = 600              # seconds: a last guard against a hang
 
