@@ -18,7 +18,7 @@ from tests.spark.test_jvm_read import FORMAT
 DATES = ("0001-01-03", "1000-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1899-12-31", "1900-01-01", "9999-12-31")
 TIMES = ("00:00:00", "12:34:56.789012", "23:59:59.999999")
 WAYS = ("fastpq", FORMAT)
-FILES = 2000        # small ones
+FILES = 5000        # small ones
 
 
 def texts(frame: Any) -> list[str]:

@@ -74,6 +74,7 @@ def test_jobs_by_spark(source: Any, table: Remote) -> None:
     assert (statuses(report), seen[-1]) == (["ok"] * 4, (4, 4))
     with pytest.raises(fastpq.KeyAccessError):
         fastpq.spark.read(source, table.name)
+    assert statuses(fastpq.spark.rotate_keys(source, table.name, **KEYS)) == ["ok"] * 4
     assert statuses(fastpq.spark.verify_dataset(source, table.name, **SERVICE)) == ["ok"] * 4
     assert statuses(fastpq.spark.compact_dataset(source, table.name, **KEYS)) == ["ok"] * 2
     found = source.read.format("fastpq").options(**SERVICE).load(table.name).collect()
