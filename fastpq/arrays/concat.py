@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from fastpq.arrays.binary import encode_dictionary
+from fastpq.arrays.binary import encode_dictionary, gather_views, to_offsets, total_size, views_of_offsets
 from fastpq.arrays.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.arrays.layouts import (
     INLINE_SIZE,
@@ -84,18 +84,23 @@ def _concat_arrays(parts: Sequence[Array]) -> Array:
 
 
 def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
-    views = _concat_arrays([part.views for part in parts])
+    views = _concat_arrays([_views_of(part) for part in parts])
     words = views.view(np.int32).reshape(-1, 4)
     buffers: list[Array] = []
     start = 0
     for part in parts:
-        stop = start + len(part.views)
+        stop = start + len(part)
         if buffers and part.buffers:
             # Inline values have bytes where longer ones have the number of their buffer.
             words[start:stop, 2] += np.where(words[start:stop, 0] > INLINE_SIZE, np.int32(len(buffers)), np.int32(0))
         buffers.extend(part.buffers)
         start = stop
     return BinaryViews(words.reshape(-1).view(VIEW_DTYPE), buffers)
+
+
+def _views_of(part: BinaryViews) -> Array:
+    """The views of a part, not kept by it."""
+    return gather_views(part.entries.views, part.codes, part.validity) if isinstance(part, CodedViews) else part.views
 
 
 def one_dictionary(codes: Sequence[Array], entries: Sequence[BinaryViews]) -> BinaryViews:
@@ -117,7 +122,9 @@ def one_dictionary(codes: Sequence[Array], entries: Sequence[BinaryViews]) -> Bi
         start += len(places)
         if len(places) and (places != np.arange(len(places))).any():
             renumber(part, places)
-    return BinaryViews(joined.views[firsts], joined.buffers)
+    kept = SliceReader(BinaryViews(joined.views[firsts], joined.buffers), None)
+    size = total_size(kept)
+    return BinaryViews(*views_of_offsets(*to_offsets(kept, size > MAX_INT32, size), None))      # and no bytes of the others
 
 
 def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:

@@ -62,6 +62,13 @@ class Column(ColumnBase):
     def __len__(self) -> int:
         return len(self.values)
 
+    def _with(self, **changes: Any) -> Column:
+        """The same column with some fields changed, unchecked. Codes of nulls are no values: views of them are empty."""
+        values = self.values
+        if self.null_count and "validity" in changes and "values" not in changes and isinstance(values, CodedViews):
+            changes["values"] = BinaryViews(values.views, values.buffers)
+        return ColumnBase._with(self, **changes)
+
     def _array_bytes(self) -> int:
         return self.values.nbytes
 
@@ -80,7 +87,7 @@ class Column(ColumnBase):
         values: Values
         match self.values:
             case CodedViews(codes, entries):
-                values = CodedViews(codes[start:stop], entries, nulls["validity"])
+                values = part_of_codes(codes[start:stop], entries, nulls["validity"])
             case BinaryViews(views, buffers):
                 values = BinaryViews(views[start:stop], buffers)
             case BinaryOffsets(offsets, data):
@@ -95,7 +102,7 @@ class Column(ColumnBase):
         values: Values
         match self.values:
             case CodedViews(codes, entries):
-                values = CodedViews(codes[indices], entries, nulls["validity"])
+                values = part_of_codes(codes[indices], entries, nulls["validity"])
             case BinaryViews(views, buffers):
                 values = BinaryViews(views[indices], buffers)
             case BinaryOffsets():
@@ -243,6 +250,13 @@ class Column(ColumnBase):
         if isinstance(self.values, np.ndarray) or not self.type.is_variable:
             raise SchemaError(f"the values of a {self.type} column are not of variable length")
         return self.values
+
+
+def part_of_codes(codes: Array, entries: BinaryViews, validity: Array | None) -> BinaryViews:
+    """Some values of CodedViews: as views where there are more entries than values, which each use of codes looks at."""
+    if len(entries) <= len(codes):
+        return CodedViews(codes, entries, validity)
+    return BinaryViews(binary.gather_views(entries.views, np.ascontiguousarray(codes), validity), entries.buffers)
 
 
 def _of_one_layout(parts: Sequence[Column]) -> Sequence[Column]:

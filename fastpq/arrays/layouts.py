@@ -45,7 +45,7 @@ class CodedViews(BinaryViews):
     """Views of values of few texts, held as codes; the views are made, and kept, when they are first asked for.
 
     Attributes:
-        codes: shape (n,), int32; any number where null.
+        codes: shape (n,), int32; where null, 0 or another number of an entry.
         entries: the texts, each of them once.
         validity: bitmap of the column with these values, or None without nulls.
     """

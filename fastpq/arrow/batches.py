@@ -25,10 +25,11 @@ def concat_batches(columns: Sequence[Column]) -> Column:
         return columns[0]
     values = [column.values for column in columns]
     dictionaries = [value for value in values if isinstance(value, DictionaryValues)]
+    validity = concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)])
     return Column._made(
         columns[0].type,
-        concat_values(_with_one_dictionary(dictionaries) if dictionaries else values),
-        validity=concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)]),
+        concat_values(_with_one_dictionary(dictionaries) if dictionaries else values, validity),
+        validity=validity,
         null_count=sum(column.null_count for column in columns),
         nullable=any(column.nullable for column in columns),
     )

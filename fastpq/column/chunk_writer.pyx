@@ -109,6 +109,7 @@ cdef class ChunkWriter:
         cdef int64_t row = start
         if not 0 <= start <= stop <= self.input.rows or self.pieces.size:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
+        self.input.places_in = NULL
         self.num_values = self._entries(start, stop - start)
         self.null_count = self.num_values - self.input.count_present(start, stop - start)
         if self.null_count and not self.max_definition_level:

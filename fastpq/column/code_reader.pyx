@@ -61,9 +61,11 @@ cdef class CodeReader(ValueReader):
         status = self._encode(<const View*>self.dictionary.data, self.dictionary_size, self.numbers.data)
         if status < 0:
             self._fail(status, CODES)
-        if self._size() > self.counted:
+        if self._size() > self.counted or page.retained:
             with gil:
                 self._count()
+                self.dictionary_owner = None        # the entries are copied
+                del self.buffers[:]
         return 0
 
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil:
@@ -144,10 +146,14 @@ cdef class CodeReader(ValueReader):
 
     cdef tuple entries(self):
         cdef int64_t count = self.known.count, size = self.known.plain_size
-        cdef uint8_t[::1] views = memory.empty(count * sizeof(View) + 1), bytes_ = memory.empty(size + 1)
-        self.known.write_plain(&bytes_[0])
-        raise_status(plain_decode_views(&bytes_[0], <size_t>size, count, <View*>&views[0], 0, 0), "dictionary")
-        return views.base[:count * sizeof(View)], [bytes_.base]
+        cdef uint8_t[::1] views = memory.empty(count * sizeof(View) + 1)
+        cdef uint8_t* data = NULL
+        self.pages.allowance.give(self.counted)
+        self.counted = 0
+        held = self.pages.allowance.empty(size, &data)
+        self.known.write_plain(data)
+        raise_status(plain_decode_views(data, <size_t>size, count, <View*>&views[0], 0, 0), "dictionary")
+        return views.base[:count * sizeof(View)], [held]
 
 
 cdef class VerdictReader(ValueReader):

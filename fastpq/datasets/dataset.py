@@ -15,7 +15,7 @@ from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.common_metadata import CommonMetadata
 from fastpq.datasets.dataset_answers import Member, Units
-from fastpq.datasets.dataset_rows import DatasetRows, in_batches, of_files
+from fastpq.datasets.dataset_rows import DatasetRows, bytes_joined, in_batches, of_files
 from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.known_footers import KnownFooters, known_footers
@@ -302,7 +302,7 @@ class ParquetDataset(DatasetRows):
                     meter.add(self._rows[number])
                     return []
                 tables = list(self._tables(member, names, None, units or {}, meter.span(self._rows[number])))
-                taken.add(sum(table.nbytes for table in tables))
+                taken.add(sum(map(bytes_joined, tables)))
                 return tables
 
         for tables in self._opened.each(range(len(self._files)), read):

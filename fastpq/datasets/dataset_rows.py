@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE
-from fastpq.arrays.table import AnyColumn, Column, ListColumn, Table
+from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, CodedViews, Column, ListColumn, Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member, Units
@@ -162,7 +162,7 @@ class DatasetRows(DatasetAnswers):
                 break
             with self._member(number, filters) as member:
                 found = [] if member is None else self._end_of_file(member, missing, names, units, is_head)
-            taken.add(sum(table.nbytes for table in found))
+            taken.add(sum(map(bytes_joined, found)))
             missing -= sum(table.num_rows for table in found)
             parts = [*parts, *found] if is_head else [*found, *parts]
         return parts
@@ -204,12 +204,18 @@ class DatasetRows(DatasetAnswers):
                 if table.num_rows < len(own_rows):      # on_error="skip"
                     for loss in file._losses[before:]:
                         own_rows = own_rows[(own_rows < loss.start) | (own_rows >= loss.stop)]
-            taken.add(table.nbytes)
+            taken.add(bytes_joined(table))
             return table, own_rows + start
 
         numbers = [number for number in range(len(self._files)) if places[number] < places[number + 1]]
         found = list(self._opened.each(numbers, read))
         return [table for table, _ in found], np.concatenate([wanted[:0], *(rows_ for _, rows_ in found)])
+
+
+def bytes_joined(table: Table) -> int:
+    """Bytes of a table whose columns are joined with others: views may have to be made of codes."""
+    coded = (column for column in table.columns if isinstance(column, Column) and isinstance(column.values, CodedViews))
+    return table.nbytes + sum(VIEW_DTYPE.itemsize * len(column) for column in coded)
 
 
 def of_files(tables: Sequence[Table], strings: StringLayout) -> Table:

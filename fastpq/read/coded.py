@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
+from fastpq.errors import FormatError
 from fastpq.index.claims import Claims, Part
 from fastpq.index.contradictions import fault
 from fastpq.read.costs import ROWS_A_STORED_BYTE
@@ -61,12 +62,24 @@ def has_few_texts(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[
     type_ = opener.type_of(leaf)
     if type_.dtype is not None or isinstance(type_.logical, Unknown):
         return False
-    sizes = [stored_dictionary_size(leaf, chunk.metadata) for chunk in chunks]
-    return all(sizes) and sum(sizes) * ROWS_A_STORED_BYTE <= sum(chunk.num_rows for chunk in chunks)
+    rows = sum(chunk.num_rows for chunk in chunks)
+    known = 0
+    try:
+        for chunk in chunks:
+            size = stored_dictionary_size(leaf, chunk.metadata) if chunk.has_dictionary else 0
+            known += size
+            if not size or known * ROWS_A_STORED_BYTE > rows:
+                return False
+    except FormatError:     # broken metadata, which a read of values does not need
+        return False
+    return True
 
 
 def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
     """Whether all values of chunks of a flat column are in dictionary pages, by the metadata."""
     if isinstance(opener.type_of(leaf).logical, Unknown):
         return False
-    return all(stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
+    try:
+        return all(stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
+    except FormatError:     # broken metadata, which a read of values does not need
+        return False

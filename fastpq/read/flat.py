@@ -159,7 +159,8 @@ class FlatReading:
         chunks, slots = [*self._chunks], self._slots
         alone = self._judge is not None or not self._opener.source.walks_late
         variable = self._opener.type_of(self._leaf).is_variable
-        runs = cut_runs(chunks, self._output.width, variable, -1 if alone else self._largest_run, AT_ONCE)
+        width = VIEW_DTYPE.itemsize if self._layout.codes else self._output.width
+        runs = cut_runs(chunks, width, variable, -1 if alone else self._largest_run, AT_ONCE)
         self._has_runs = len(runs) < len(chunks)
         return [(chunks[first:behind], slots[first:behind]) for first, behind in runs]
 

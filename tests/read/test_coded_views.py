@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import numpy as np
@@ -22,6 +22,7 @@ from tests.narrowing import present
 
 ROWS = 3000
 GROUP = 700
+STRINGS: tuple[Literal["views", "offsets", "dictionary"], ...] = ("views", "offsets", "dictionary")
 LONG = "a text that is longer than a view holds, number "
 
 
@@ -216,3 +217,83 @@ def test_encrypted_columns() -> None:
     read = fastpq.read_table(target.getvalue(), decryption_properties=opening)
     coded(read["nulls"])
     assert pa.table(read).cast(made.schema).equals(made)
+
+
+def test_broken_metadata_of_encodings() -> None:
+    """They are evidence that the values are codes, and nothing that a read of values needs."""
+    rows = 1 << 15
+    made = pa.table({"text": [f"text {number % 9}" for number in range(rows)]})
+    target = io.BytesIO()
+    pq.write_table(made, target)
+    sound = target.getvalue()
+    broken = 0
+    for place in range(len(sound) - 8 - int.from_bytes(sound[-8:-4], "little"), len(sound) - 8):
+        data = bytearray(sound)
+        data[place] ^= 0x10
+        try:
+            views_of(bytes(data))
+        except fastpq.ParquetError:
+            continue
+        with fastpq.ParquetFile(bytes(data)) as file:
+            try:
+                assert file.metadata.row_group(0).column(0).encoding_stats is not None
+            except fastpq.FormatError:
+                broken += 1
+                for strings in STRINGS:
+                    read = fastpq.read_table(bytes(data), strings=strings, on_error="null")
+                    assert read["text"].to_pylist() == made["text"].to_pylist()
+    assert broken
+
+
+@pytest.mark.usefixtures("small")
+def test_nulls_that_become_values() -> None:
+    """Columns below other nulls lose their own: their values are empty then, as those of views."""
+    read = fastpq.read_table(stored(table()))
+    for name in ("nulls", "none"):
+        column = read[name].leaf(())
+        values = [value or "" for value in column.to_pylist()]
+        assert column._with(validity=None, null_count=0).to_pylist() == values
+
+
+@pytest.mark.usefixtures("small")
+def test_parts_with_more_texts_than_rows() -> None:
+    read = fastpq.read_table(stored(table()))["nulls"].leaf(())
+    entries = len(coded(read).entries)
+    for part in (read.slice(900, 900 + entries - 1), read.take(np.arange(900, 900 + entries - 1))):
+        assert type(part.values) is BinaryViews
+        assert part.to_pylist() == read.to_pylist()[900 : 900 + entries - 1]
+
+
+def test_one_copy_of_the_texts_of_many_row_groups() -> None:
+    """Those of all threads and runs are one dictionary, without the bytes of the others."""
+    rows, texts = 1 << 14, 50
+    made = pa.table({"text": [f"{LONG * 4}{number % texts}" for number in range(rows)] * 8})
+    target = io.BytesIO()
+    pq.write_table(made, target, row_group_size=rows)
+    with fastpq.ParquetFile(target) as file:
+        values = coded(file.read(progress=lambda *told: None)["text"])
+    assert sum(map(len, values.buffers)) <= texts * len(LONG * 5)
+    assert values.entries.views.shape == (texts,)
+
+
+def test_memory_of_files_joined(tmp_path: Path) -> None:
+    """Codes of a file become views beside a file without codes: they count as many bytes before."""
+    rows = 1 << 16
+    few = pa.table({"text": [f"text {number % 9}" for number in range(rows)]})
+    for number in range(6):
+        pq.write_table(few, tmp_path / f"{number}.parquet")
+    pq.write_table(few, tmp_path / "plain.parquet", use_dictionary=False)
+    with pytest.raises(fastpq.LimitError, match="take"):
+        fastpq.read_table(tmp_path, properties=fastpq.ReaderProperties(max_allocation=5 * 16 * rows))
+    assert fastpq.read_table(tmp_path, properties=fastpq.ReaderProperties(max_allocation=12 * 20 * rows)).num_rows == 7 * rows
+
+
+@pytest.mark.usefixtures("small")
+def test_memory_of_dictionaries_is_given_back() -> None:
+    """Each row group of a read with a filter has a reader, whose tables end with it."""
+    made = pa.table({"number": range(400 * 500), "text": [f"{LONG}{number % 300}" for number in range(400 * 500)]})
+    target = io.BytesIO()
+    pq.write_table(made, target, row_group_size=500)
+    properties = fastpq.ReaderProperties(max_allocation=10 << 20)
+    read = fastpq.read_table(target, ["number"], filters=[("text", "==", f"{LONG}7")], properties=properties)
+    assert read["number"].to_pylist() == [number for number in range(400 * 500) if number % 300 == 7]
