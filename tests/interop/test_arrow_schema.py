@@ -209,7 +209,7 @@ def test_rows_of_dictionaries_are_not_hashed(monkeypatch: pytest.MonkeyPatch, or
         hashed.append(len(codes))
         return codes, rows
 
-    for name in ("fastpq.read.ordered", "fastpq.read.flat", "fastpq.arrays.binary"):
+    for name in ("fastpq.read.ordered", "fastpq.arrays.concat", "fastpq.arrays.binary"):
         monkeypatch.setattr(f"{name}.encode_dictionary", encode)
     codes = np.concatenate([np.arange(2000) % 5, np.arange(2000) % 3 + 2, np.arange(2000) % 7])
     values = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes == 3), [f"entry {n}" for n in range(7)], ordered=ordered)
