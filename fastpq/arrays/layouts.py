@@ -42,11 +42,11 @@ class BinaryViews:
 
 
 class CodedViews(BinaryViews):
-    """Views of values of few texts, held as codes; the views are made, and kept, when they are first asked for.
+    """Views of a column of few distinct values, held as codes; the first use of the views makes and keeps them.
 
     Attributes:
         codes: shape (n,), int32; where null, 0 or another number of an entry.
-        entries: the texts, each of them once.
+        entries: the distinct values.
         validity: bitmap of the column with these values, or None without nulls.
     """
 
@@ -74,7 +74,7 @@ class CodedViews(BinaryViews):
         from fastpq.arrays.binary import gather_views
 
         made = self._made
-        if made is None:        # two threads may both make them: the same views
+        if made is None:        # two threads at once make equal views
             made = gather_views(self.entries.views, self.codes, self.validity)
             object.__setattr__(self, "_made", made)
         return made

@@ -136,7 +136,7 @@ cdef class CodeReader(ValueReader):
         if bytes_ > self.counted:
             try:
                 if self.known.count > INT32_MAX or self.known.plain_size > INT32_MAX:
-                    raise LimitError("over 2 GiB of distinct values in a column, or as many values as int32 has codes: "
+                    raise LimitError("over 2 GiB of distinct values, or as many values as int32 has codes: "
                                      "strings=\"views\" reads them")
                 self.pages.allowance.keep(bytes_ - self.counted)
             except LimitError as error:

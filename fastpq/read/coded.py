@@ -1,4 +1,4 @@
-"""Columns with all values in dictionary pages, which can be read as codes."""
+"""Columns with all values in dictionary pages: columns to read as codes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[Ch
     return are_in_dictionaries(opener, leaf, chunks)
 
 
-def has_few_texts(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+def has_few_values(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
     """Whether codes of a flat column take little memory beside views: all values are in dictionary pages, which are small.
 
     Args:
@@ -70,7 +70,7 @@ def has_few_texts(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[
             known += size
             if not size or known * ROWS_A_STORED_BYTE > rows:
                 return False
-    except FormatError:     # broken metadata, which a read of values does not need
+    except FormatError:     # broken metadata: no error of a read without codes
         return False
     return True
 
@@ -81,5 +81,5 @@ def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Seq
         return False
     try:
         return all(stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
-    except FormatError:     # broken metadata, which a read of values does not need
+    except FormatError:     # broken metadata: no error of a read without codes
         return False

@@ -33,9 +33,9 @@ LARGEST_RUN = 64 << 20
 # Tasks of a read with threads, for each thread; with fewer, threads wait for the last of them.
 TASKS_A_THREAD = 8
 
-# Rows of each chunk of a text column held as codes (CodedViews), on average. The dictionaries of smaller chunks cost more.
+# Least rows of a chunk, on average, of a text column held as codes (CodedViews): dictionaries of smaller chunks cost more.
 ROWS_WORTH_CODES = 1 << 14
-# Rows for each stored byte of dictionary pages of such a column: there are then many rows for each text.
+# Least rows for each stored byte of dictionary pages of such a column: many rows for each text.
 ROWS_A_STORED_BYTE = 8
 
 # ---- some rows (benchmarks.selective)

@@ -172,13 +172,13 @@ class FlatReading:
         run = self._opener.flat_run(chunks, stored, positions, self._layout)
         try:
             nulls = run.read(self._output, chunks[0].row_offset)
+            if self._layout.codes:
+                self._keep_entries(run.reader, chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks))
         except ParquetError as error:
             self._opener.place(error, chunks[run.current])
             raise
         if nulls:
             self._nulls.append(nulls)
-        if self._layout.codes:
-            self._keep_entries(run.reader, chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks))
 
     def _decode(self, chunk: ChunkPlan, slot: int) -> None:
         reader = self._reader
@@ -191,13 +191,13 @@ class FlatReading:
                 nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
             else:
                 nulls = reader.read_chosen(self._output, chunk.row_offset, chunk.kept)
+            if self._layout.codes:
+                self._keep_entries(reader, chunk.row_offset, chunk.num_rows)
         except ParquetError as error:       # no context manager: a file may have a million chunks
             self._opener.place(error, chunk)
             raise
         if nulls:
             self._nulls.append(nulls)
-        if self._layout.codes:
-            self._keep_entries(reader, chunk.row_offset, chunk.num_rows)
 
     def _keep_entries(self, reader: ChunkReader, row: int, num_rows: int) -> None:
         views, buffers = reader.entries()

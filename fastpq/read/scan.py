@@ -111,7 +111,9 @@ class Scan:
                     judge = None if judges is None else judges.get(place)
                     coded = judge is None and (codes or opener.strings == "dictionary" or bool(becomes and becomes(leaf)))
                     coded = coded and self._reads_codes(leaf, of_leaf, codes)
-                    as_views = not coded and judge is None and opener.strings == "views" and self._has_few_texts(leaf, of_leaf)
+                    as_views = (
+                        not coded and judge is None and leaf.type.dtype is None and opener.strings == "views"
+                        and ROWS_WORTH_CODES * len(of_leaf) <= rows and self._has_few_values(leaf, of_leaf))
                     reading: Reading = FlatReading(
                         opener, leaf, of_leaf, rows, slots, buffers, memory, coded or as_views, as_views, judge, largest_run)
                 else:
@@ -134,12 +136,10 @@ class Scan:
 
         return reads_codes(self.opener, leaf, chunks, with_unused)
 
-    def _has_few_texts(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
-        if leaf.type.dtype is not None or sum(chunk.num_rows for chunk in chunks) < ROWS_WORTH_CODES * len(chunks):
-            return False
-        from fastpq.read.coded import has_few_texts
+    def _has_few_values(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+        from fastpq.read.coded import has_few_values
 
-        return has_few_texts(self.opener, leaf, chunks)
+        return has_few_values(self.opener, leaf, chunks)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int, first: int | None = None) -> Iterator[Table]:
         """The rows of a plan as Tables of batch_size rows, with one page of each leaf in memory.

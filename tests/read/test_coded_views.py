@@ -7,9 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any, Literal
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +17,9 @@ from fastpq.arrays.table import BinaryOffsets, BinaryViews, CodedViews, Column, 
 from fastpq.read import coded as coded_reading
 from fastpq.read import scan
 from tests.narrowing import present
+from tests.requirements import peer
+
+duckdb, pl = peer("duckdb"), peer("polars")
 
 ROWS = 3000
 GROUP = 700
@@ -80,7 +81,7 @@ def views_of(data: Any, **options: Any) -> Table:
 
 
 def test_many_rows_of_few_texts() -> None:
-    """Codes are taken without being asked for, where there are many rows for each text, and nowhere else."""
+    """Columns of many rows for each text are codes by default, other columns are views."""
     rows = 1 << 17
     many = [f"text {number}" for number in range(rows)]
     made = pa.table({"few": [f"text {number % 9}" for number in range(rows)], "many": many})
@@ -190,7 +191,7 @@ def test_writing_codes(tmp_path: Path, options: dict[str, Any]) -> None:
     wanted = made.slice(123, 2778)
     assert pq.read_table(tmp_path / "codes").cast(made.schema).equals(wanted)
     assert pl.read_parquet(tmp_path / "codes").equals(pl.DataFrame(wanted))
-    rows = present(duckdb.sql(f"select * from read_parquet('{tmp_path / 'codes'}')")).fetchall()
+    rows = duckdb.sql(f"select * from read_parquet('{tmp_path / 'codes'}')").fetchall()
     assert rows == [tuple(row.values()) for row in wanted.to_pylist()]
 
 
@@ -220,7 +221,7 @@ def test_encrypted_columns() -> None:
 
 
 def test_broken_metadata_of_encodings() -> None:
-    """They are evidence that the values are codes, and nothing that a read of values needs."""
+    """Encodings in the metadata are evidence for codes alone: without the evidence, values are read."""
     rows = 1 << 15
     made = pa.table({"text": [f"text {number % 9}" for number in range(rows)]})
     target = io.BytesIO()
@@ -247,7 +248,7 @@ def test_broken_metadata_of_encodings() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_nulls_that_become_values() -> None:
-    """Columns below other nulls lose their own: their values are empty then, as those of views."""
+    """Nulls of a column that loses its bitmap are empty values, as in a column of views."""
     read = fastpq.read_table(stored(table()))
     for name in ("nulls", "none"):
         column = read[name].leaf(())
@@ -265,7 +266,7 @@ def test_parts_with_more_texts_than_rows() -> None:
 
 
 def test_one_copy_of_the_texts_of_many_row_groups() -> None:
-    """Those of all threads and runs are one dictionary, without the bytes of the others."""
+    """The dictionaries of all threads and runs become one, and their bytes one copy."""
     rows, texts = 1 << 14, 50
     made = pa.table({"text": [f"{LONG * 4}{number % texts}" for number in range(rows)] * 8})
     target = io.BytesIO()
@@ -277,7 +278,7 @@ def test_one_copy_of_the_texts_of_many_row_groups() -> None:
 
 
 def test_memory_of_files_joined(tmp_path: Path) -> None:
-    """Codes of a file become views beside a file without codes: they count as many bytes before."""
+    """Codes count as the views that they become beside a file without codes."""
     rows = 1 << 16
     few = pa.table({"text": [f"text {number % 9}" for number in range(rows)]})
     for number in range(6):
@@ -295,5 +296,5 @@ def test_memory_of_dictionaries_is_given_back() -> None:
     target = io.BytesIO()
     pq.write_table(made, target, row_group_size=500)
     properties = fastpq.ReaderProperties(max_allocation=10 << 20)
-    read = fastpq.read_table(target, ["number"], filters=[("text", "==", f"{LONG}7")], properties=properties)
+    read = fastpq.read_table(target, ["number", "text"], filters=[("text", "==", f"{LONG}7")], properties=properties)
     assert read["number"].to_pylist() == [number for number in range(400 * 500) if number % 300 == 7]

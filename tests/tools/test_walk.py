@@ -10,7 +10,7 @@ from tools.walk import Walk, jobs, trace
 BOUNDS = {
     "read-flat": (65, 19, 31, 13),
     "read-list-of-strings": (76, 22, 35, 14),
-    "read-encrypted": (81, 23, 39, 17),
+    "read-encrypted": (80, 23, 38, 16),
     "write-flat": (79, 22, 41, 20),
 }
 
