@@ -137,7 +137,7 @@ cdef class CodeReader(ValueReader):
             try:
                 if self.known.count > INT32_MAX or self.known.plain_size > INT32_MAX:
                     raise LimitError("over 2 GiB of distinct values, or as many values as int32 has codes: "
-                                     "strings=\"views\" reads them")
+                                     "strings=\"offsets\" reads them")
                 self.pages.allowance.keep(bytes_ - self.counted)
             except LimitError as error:
                 raise error.at(page=self.pages.ordinal)
