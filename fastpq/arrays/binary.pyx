@@ -5,7 +5,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 cimport numpy as cnp
 from fastpq.encodings.dictionary cimport DictionaryEncoder
-from fastpq.encodings.status cimport Status
+from fastpq.encodings.status cimport BAD_INDEX, Status
 from fastpq.encodings.views cimport Slice, View
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, array_start, held, raise_status
 
@@ -16,6 +16,12 @@ from fastpq.errors import LimitError, SchemaError
 from fastpq.arrays.layouts import BinaryOffsets
 
 cnp.import_array()
+
+cdef extern from "c/bitpack.h" nogil:
+    uint32_t largest(const uint32_t* values, int64_t count) noexcept
+
+cdef extern from "c/gather.h" nogil:
+    int64_t sum_at(const int32_t* places, int64_t count, const int32_t* values) noexcept
 
 cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
@@ -49,6 +55,28 @@ def size_of_views(const int32_t[::1] words):
     with nogil:
         for i in range(words.shape[0] // 4):
             total += words[4 * i]
+    return total
+
+
+def size_of_codes(const int32_t[::1] codes, const int32_t[::1] sizes):
+    """Bytes of all values of codes together.
+
+    Args:
+        codes: shape (n,).
+        sizes: shape (entries,), the bytes of each entry.
+
+    Raises:
+        FormatError: a code lies outside of the entries.
+    """
+    cdef int64_t count = codes.shape[0], entries = sizes.shape[0], total = 0
+    cdef bint outside = count > 0
+    if count and entries:
+        with nogil:
+            outside = largest(<const uint32_t*>&codes[0], count) >= entries
+            if not outside:
+                total = sum_at(&codes[0], count, &sizes[0])
+    if outside:
+        raise_status(BAD_INDEX)
     return total
 
 

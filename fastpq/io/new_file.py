@@ -8,7 +8,6 @@ import fnmatch
 import glob
 import io
 import os
-import secrets
 import stat
 import weakref
 from collections.abc import Iterator
@@ -20,6 +19,11 @@ TOKEN_PATTERN = TOKEN_BYTES * "[0-9a-f][0-9a-f]"
 
 # Errors of filesystems that cannot sync a directory, and of directories that may be written but not read.
 UNSYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS, errno.EACCES})
+
+
+def new_token() -> str:
+    """Random digits, which nobody can guess. The module secrets would load OpenSSL for them."""
+    return os.urandom(TOKEN_BYTES).hex()
 
 
 class NewFile:
@@ -127,7 +131,7 @@ class NewFile:
         return _path_of(self.file.fileno()) if self._temporary is None else self._temporary
 
     def _new_name(self) -> str:
-        return temporary_path(self._target, secrets.token_hex(TOKEN_BYTES))
+        return temporary_path(self._target, new_token())
 
     def _take_free_place(self) -> bool:
         """Give an unnamed file its path; False if there is an old file to replace."""

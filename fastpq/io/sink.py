@@ -7,9 +7,7 @@ import errno
 import importlib
 import io
 import os
-import secrets
 import stat
-import tempfile
 import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ from typing import Any, Self, TypeAlias
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, is_of_arrow, locate
-from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
+from fastpq.io.new_file import TEMPORARY_SUFFIX, NewFile, new_token
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 
@@ -232,7 +230,7 @@ class MovingSink(Sink):
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
         directory, slash, base = remote.path.rpartition("/")
-        self._temporary = f"{directory}{slash}.{base}{TEMPORARY_SUFFIX.format(secrets.token_hex(TOKEN_BYTES))}"
+        self._temporary = f"{directory}{slash}.{base}{TEMPORARY_SUFFIX.format(new_token())}"
         super().__init__(remote.name, remote.filesystem.open(self._temporary, "wb"))
         self._cleanup = weakref.finalize(
             self, _remove_remote, remote.filesystem, self._file, self._temporary, os.getpid()
@@ -296,8 +294,10 @@ class UploadingSink(Sink):
     """An object in an object store, gathered in a NewFile in the directory for temporary files and uploaded by commit."""
 
     def __init__(self, remote: Remote) -> None:
+        import tempfile
+
         self._remote = remote
-        name = f"{SPOOL_PREFIX}{secrets.token_hex(TOKEN_BYTES)}"    # others cannot plant a file of this name
+        name = f"{SPOOL_PREFIX}{new_token()}"    # others cannot plant a file of this name
         self._new = NewFile(os.path.join(tempfile.gettempdir(), name), mode=0o600, replaces=False)
         super().__init__(remote.name, self._new.file)
 

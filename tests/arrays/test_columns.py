@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fastpq
-from fastpq import Column, ColumnType, ListColumn, SchemaError, StructColumn, Type
+from fastpq import Column, ColumnType, FormatError, ListColumn, SchemaError, StructColumn, Type
 from fastpq.arrays import binary
 from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.table import AnyColumn
@@ -127,6 +127,17 @@ def test_places_have_one_dimension(make: Callable[[], AnyColumn], indices: Any) 
 def test_sizes_of_views(count: int) -> None:
     words = np.random.default_rng(count).integers(0, 1 << 31, (count, 4)).astype(np.int32)
     assert binary.size_of_views(words.ravel()) == sum(words[:, 0].tolist())     # above 2^31 in all
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000])
+def test_sizes_of_codes(count: int) -> None:
+    random = np.random.default_rng(count)
+    sizes = random.integers(0, 1 << 31, 50).astype(np.int32)
+    codes = random.integers(0, 50, count).astype(np.int32)
+    assert binary.size_of_codes(codes, sizes) == sum(sizes[codes].tolist())     # above 2^31 in all
+    for outside in (50, -1):
+        with pytest.raises(FormatError):
+            binary.size_of_codes(np.append(codes, np.int32(outside)), sizes)
 
 
 def test_used_bytes_count_each_value(tmp_path: Path) -> None:

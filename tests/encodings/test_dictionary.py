@@ -53,6 +53,52 @@ def test_encode(dtype: str, distinct: int) -> None:
     assert (np.diff(first_seen) > 0).all()      # codes in order of first appearance
 
 
+def stretch(first: int, size: int, step: int = 1) -> np.ndarray:
+    return np.random.default_rng(size).permutation(np.repeat(first + step * np.arange(size), 2))
+
+
+# Integers in turn. Codes of a small range are kept by value; the range may grow on both sides, until it is too large for that.
+RANGES = {
+    "one range": [stretch(-20, 900)],
+    "neighbours": [stretch(0, 3_000), stretch(3_000, 3_000), stretch(-3_000, 3_000)],
+    "a growing range": [stretch(start, 700, 9) for start in range(0, 500_000, 20_000)],
+    "from a small range to a large one": [stretch(5, 40), stretch(-(1 << 30), 40, 1 << 25), stretch(0, 60)],
+    "a far value late": [stretch(-5_000, 9_000), np.array([1 << 31, -(1 << 31), 7]) - 1, stretch(-6_000, 9_000)],
+    "both ends": [np.array([0, 1, -1]), stretch(0, 30)],
+    "few values far apart": [np.array([0, 17 * 3])],
+    "nothing": [np.array([], np.int64), stretch(8, 3), np.array([], np.int64)],
+}
+
+
+@pytest.mark.parametrize("dtype", ["<i4", "<i8"])
+@pytest.mark.parametrize("place", ["low", "middle", "high"])
+@pytest.mark.parametrize("parts", RANGES.values(), ids=RANGES)
+def test_integers_of_a_range(dtype: str, place: str, parts: list[np.ndarray]) -> None:
+    limits = np.iinfo(dtype)
+    origin = {"low": limits.min, "middle": 0, "high": limits.max}[place]
+    encoder = dictionary.DictionaryEncoder(limits.dtype.itemsize)
+    known: dict[int, int] = {}
+    for part in parts:
+        with np.errstate(over="ignore"):
+            values = (part + origin).astype(np.int64).astype(dtype)     # around the ends, values of both signs
+        expected = [known.setdefault(value, len(known)) for value in values.tolist()]
+        assert encoder.encode(values).tolist() == expected
+        assert encoder.count == len(known)
+    assert encoder.values() == np.array(list(known), dtype).tobytes()
+
+
+@pytest.mark.parametrize("most", [0, 1, 512, 1_023, 1_500])
+def test_integers_of_a_range_stop_at_the_limit(most: int) -> None:
+    values = stretch(-50, 2_000).astype(np.int32)
+    encoder = dictionary.DictionaryEncoder(4)
+    codes = encoder.encode(values[:2_000], 4 * most)
+    first_seen = np.sort(np.unique(values, return_index=True)[1])
+    assert len(codes) == min(first_seen[most], 2_000)
+    assert encoder.count == len(np.unique(values[: len(codes)])) <= most
+    if len(codes):
+        assert np.frombuffer(encoder.values(), np.int32)[codes].tolist() == values[: len(codes)].tolist()
+
+
 def test_encode_stops_at_the_limit() -> None:
     encoder = dictionary.DictionaryEncoder(8)
     codes = encoder.encode(np.array([1, 2, 1, 3, 4, 1]), 24)

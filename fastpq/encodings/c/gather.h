@@ -1,5 +1,5 @@
 /* Copies of dictionary values: gather sets out[i] to dictionary[indices[i]], without checking indices, and gather_bits
- * does so for dictionaries of bits; fill repeats one value. */
+ * does so for dictionaries of bits; sum_at adds values; fill repeats one value. */
 #ifndef FASTPQ_GATHER_H
 #define FASTPQ_GATHER_H
 
@@ -35,6 +35,13 @@ FASTPQ_CLONES static uint32_t gather_bits(const uint32_t *codes, int64_t count, 
         out[i] = (uint8_t)((code & 32 ? high : low) >> (code & 31) & 1);
     }
     return most;
+}
+
+/* The sum of the values at places, which are not checked. */
+FASTPQ_CLONES static int64_t sum_at(const int32_t *places, int64_t count, const int32_t *values) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += values[places[i]];
+    return sum;
 }
 
 static inline __attribute__((always_inline)) void fill_of_width(uint8_t *out, int64_t count, const uint8_t *value,

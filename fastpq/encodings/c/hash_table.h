@@ -1,4 +1,5 @@
-/* A hash table from values to dictionary codes: open addressing, linear probing, at most half full. */
+/* A hash table from values to dictionary codes: open addressing, linear probing, at most half full. While all values are integers
+ * of a small range, a direct-address table takes the place of the slots. */
 #ifndef FASTPQ_HASH_TABLE_H
 #define FASTPQ_HASH_TABLE_H
 
@@ -6,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "direct_table.h"
 #include "status.h"
 
-#define FASTPQ_EMPTY UINT32_MAX
+enum { LOOKED_UP = 1024 /* integers looked up at a time, before new ones among them get codes */ };
 
 typedef struct { /* the memory of Slice in views.pxd */
     const uint8_t *data;
@@ -38,7 +40,8 @@ typedef struct {
     take_memory take; /* of the slots and the values */
     give_memory give;
     size_t slots_capacity, values_capacity;
-    hash_slot *slots;
+    direct_table direct;
+    hash_slot *slots; /* NULL before the first value, and beside a direct table */
     uint64_t mask;
     int64_t count;    /* distinct values */
     int64_t capacity; /* distinct values before the table grows */
@@ -86,31 +89,39 @@ static inline uint64_t slot_for(const hash_table *table, uint64_t hash) {
 /* Gives back the memory that only encoding needs. */
 static inline void table_end(hash_table *table) {
     if (table->slots) table->give(table->slots, table->slots_capacity);
+    if (table->direct.codes) table->give(table->direct.codes, table->direct.capacity);
     table->slots = NULL;
+    table->direct.codes = NULL;
 }
 
 /* A table whose memory ran out is empty. */
 static inline int table_lost(hash_table *table) {
+    table_end(table);
     table->count = 0;
     return FASTPQ_NO_MEMORY;
 }
 
-/* Doubles the table, which is empty afterwards where memory runs out. */
+/* Makes room for so many distinct values; the table is empty afterwards where memory runs out. */
+static int table_reserve(hash_table *table, int64_t wanted) {
+    const size_t value_size = table->width ? table->width : sizeof(byte_slice), size = (size_t)wanted * value_size;
+    size_t got = 0;
+    if (size <= table->values_capacity) return 0;
+    uint8_t *values = table->take(size, &got);
+    if (!values) return table_lost(table);
+    if (table->count) memcpy(values, table->values, (size_t)table->count * value_size);
+    if (table->values) table->give(table->values, table->values_capacity);
+    table->values = values;
+    table->values_capacity = got;
+    return 0;
+}
+
+/* Doubles the slots, or makes them. The table is empty afterwards where memory runs out. */
 static int table_grow(hash_table *table) {
-    const uint64_t size = table->slots ? 2 * (table->mask + 1) : 1024;
+    uint64_t size = table->slots ? 2 * (table->mask + 1) : 1024;
+    while (size / 2 <= (uint64_t)table->count) size *= 2; /* of a direct table */
     const int64_t capacity = (int64_t)(size / 2);
-    const size_t value_size = table->width ? table->width : sizeof(byte_slice);
-    const size_t values_size = (size_t)capacity * value_size;
     table_end(table); /* before the new slots take memory: the values alone tell what is in them */
-    if (values_size > table->values_capacity) {
-        size_t got = 0;
-        uint8_t *values = table->take(values_size, &got);
-        if (!values) return table_lost(table);
-        if (table->count) memcpy(values, table->values, (size_t)table->count * value_size);
-        if (table->values) table->give(table->values, table->values_capacity);
-        table->values = values;
-        table->values_capacity = got;
-    }
+    if (table_reserve(table, capacity)) return FASTPQ_NO_MEMORY;
     const uint8_t *values = table->values;
     hash_slot *slots = table->take(size * sizeof(hash_slot), &table->slots_capacity);
     if (!slots) return table_lost(table);
@@ -186,7 +197,53 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
     return n;
 }
 
+/* Gives n integers places in the direct table, beside those of earlier values. Returns whether this could be done, or
+ * FASTPQ_NO_MEMORY. */
+static int table_reach(hash_table *table, const uint8_t *values, int64_t n) {
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    widen_range(values, n, table->width, &low, &high);
+    if (direct_reaches(&table->direct, low, high)) return 1;
+    widen_range(table->values, table->count, table->width, &low, &high);
+    const uint64_t places = direct_places(low, high, (uint64_t)(n + table->count) * PLACES_A_VALUE);
+    if (places == 0) return 0;
+    table_end(table);
+    uint32_t *memory = table->take(places * sizeof(uint32_t), &table->direct.capacity);
+    if (!memory) return table_lost(table);
+    direct_begin(&table->direct, memory, places, low, high);
+    for (int64_t code = 0; code < table->count; code++)
+        *direct_place(&table->direct, integer_of(table->values + (size_t)code * table->width, table->width)) = (uint32_t)code;
+    return 1;
+}
+
+/* As encode_of_width, for integers with places in the direct table. */
+static int64_t encode_direct(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
+    const size_t width = table->width;
+    for (int64_t start = 0; start < n; start += LOOKED_UP) {
+        const int64_t end = n - start < LOOKED_UP ? n : start + LOOKED_UP;
+        if (!direct_look_up(&table->direct, values + (size_t)start * width, end - start, width, codes + start)) continue;
+        for (int64_t v = start; v < end; v++) {
+            uint32_t *place = direct_place(&table->direct, integer_of(values + (size_t)v * width, width));
+            if (*place == FASTPQ_EMPTY) {
+                if (table->count >= most) return v;
+                if ((size_t)(table->count + 1) * width > table->values_capacity && table_reserve(table, 2 * table->count + 512))
+                    return FASTPQ_NO_MEMORY;
+                memcpy(table->values + (size_t)table->count * width, values + (size_t)v * width, width);
+                *place = (uint32_t)table->count++;
+            }
+            codes[v] = *place;
+        }
+    }
+    return n;
+}
+
+/* Encodes n values of the table's width, as encode_of_width. */
 static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
+    if (n <= 0) return 0;
+    if (!table->slots && (table->width == 4 || table->width == 8)) {
+        const int reaches = table_reach(table, values, n);
+        if (reaches < 0) return reaches;
+        if (reaches) return encode_direct(table, values, n, most, codes);
+    }
     if (!table->slots && table_grow(table)) return FASTPQ_NO_MEMORY;
     switch (table->width) {
         case 1: return encode_of_width(table, values, n, most, codes, 1);
