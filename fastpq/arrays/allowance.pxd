@@ -1,6 +1,7 @@
 """Bytes that the results of a read may take in memory."""
 
 from libc.stdint cimport int64_t, uint8_t
+cimport numpy as cnp
 
 
 cdef class Allowance:
@@ -8,6 +9,22 @@ cdef class Allowance:
     cdef int64_t _taken
     # Counts bytes; more than the limit are an error, and not counted.
     cdef int take(self, int64_t size) except -1
+    # As take; returns whether the bytes are counted.
+    cdef bint try_take(self, int64_t size) noexcept nogil
     cdef void give(self, int64_t size) noexcept
-    # A new array of size bytes at data, counted from before its allocation to the end of its last view.
-    cdef object empty(self, int64_t size, uint8_t** data)
+    # A new array of size bytes at data, counted from before its allocation to the end of its last view; its memory has room bytes
+    # for extend.
+    cdef object empty(self, int64_t size, uint8_t** data, int64_t room=*)
+    # The next size bytes of the memory of an array of empty, which nobody views yet: the array is lengthened by them, and they
+    # are counted. NULL where the memory ends before, or over the limit.
+    cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil
+
+
+# The owner of counted bytes, a block of its own or another array's; gives both back with the last array to view them.
+cdef class Counted:
+    cdef Allowance allowance
+    cdef int64_t size
+    cdef void* block
+    cdef size_t capacity
+    cdef cnp.npy_intp* shape        # of the array made first, while it lives
+    cdef const uint8_t[::1] room

@@ -90,32 +90,41 @@ cdef class Allowance:
     def _over(self, size):
         return AllocationError(f"the values take {size} bytes, over max_allocation ({self.limit})")
 
-    cdef int take(self, int64_t size) except -1:
-        cdef int64_t before
+    cdef bint try_take(self, int64_t size) noexcept nogil:
         cdef bint fits
         with lock:
-            before = self._taken
-            fits = size <= self.limit - before
+            fits = size <= self.limit - self._taken
             if fits:
-                self._taken = before + size
-        if not fits:
-            raise self._over(<object>before + size)
+                self._taken += size
+        return fits
+
+    cdef int take(self, int64_t size) except -1:
+        if not self.try_take(size):
+            raise self._over(<object>self._taken + size)
         return 0
 
     cdef void give(self, int64_t size) noexcept:
         with lock:
             self._taken -= size
 
-    cdef object empty(self, int64_t size, uint8_t** data):
+    cdef object empty(self, int64_t size, uint8_t** data, int64_t room=0):
         cdef Counted owner = Counted.__new__(Counted)
         self.take(size)
         owner.allowance = self
         owner.size = size
-        owner.block = block_take(<size_t>size + 1, &owner.capacity)     # one byte more: an empty array has no address
+        owner.block = block_take(<size_t>max(size, room) + 1, &owner.capacity)  # one byte more: an empty array has no address
         if owner.block == NULL:
             raise MemoryError(f"no memory for {size} bytes")
         data[0] = <uint8_t*>owner.block
         return counted(owner, owner.block)
+
+    cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil:
+        cdef uint8_t* data = <uint8_t*>owner.block + owner.size
+        if <size_t>(owner.size + size) >= owner.capacity or not self.try_take(size):
+            return NULL
+        owner.size += size
+        owner.shape[0] = owner.size
+        return data
 
 
 cdef object counted(Counted owner, void* data):
@@ -123,20 +132,13 @@ cdef object counted(Counted owner, void* data):
     cdef cnp.npy_intp size = owner.size
     cdef cnp.ndarray array = cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, data)
     cnp.set_array_base(array, owner)
+    owner.shape = cnp.PyArray_DIMS(array)
     cnp.PyArray_CLEARFLAGS(array, cnp.NPY_ARRAY_WRITEABLE)
     return array
 
 
 @cython.no_gc
 cdef class Counted:
-    """The owner of counted bytes, a block of its own or another array's; gives both back with the last array to view them."""
-
-    cdef Allowance allowance
-    cdef int64_t size
-    cdef void* block
-    cdef size_t capacity
-    cdef const uint8_t[::1] room
-
     def __dealloc__(self):
         block_give(self.block, self.capacity)
         if self.allowance is not None:

@@ -73,6 +73,17 @@ cdef class ChunkReader:
         self.page_row = self.page_rows = self.page_nulls = 0
         return self._read(output, offset, num_values)
 
+    def share_arrays(self, int64_t size):
+        """Let the values of several pages stay in one array, for chunks read to the end before anybody sees the output.
+
+        After an error nobody may see the output: an array may hold memory that the broken page did not fill.
+
+        Args:
+            size: bytes of all pages, as the footer claims; more have arrays of their own.
+        """
+        if not isinstance(self.values, (CodeReader, VerdictReader)):
+            self.pages.to_retain = max(size, <int64_t>0)
+
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
         """Decode the next count values into output at row offset; returns how many are null.
 

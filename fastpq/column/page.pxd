@@ -1,7 +1,7 @@
 """Pages of a column chunk: read, checked, decrypted, decompressed and split once."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from fastpq.arrays.allowance cimport Allowance
+from fastpq.arrays.allowance cimport Allowance, Counted
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PageWalker, StoredPage
 from fastpq.column.scratch cimport Scratch
@@ -46,8 +46,10 @@ cdef class PageReader(PageWalker):
     cdef bint compressed
     cdef bint v2_is_compressed
     cdef Scratch body
-    cdef readonly object retained   # array of the last retained page's values
+    cdef readonly object retained   # array with the values of the last retained page, behind those of pages before
     cdef const uint8_t* retained_data   # first byte of the array
+    cdef Counted extended           # the owner of the array, if its memory may have room for the next page
+    cdef int64_t to_retain          # bytes of the values to come, where pages share arrays; 0 where each has its own
     cdef bint in_place              # the stored body at hand was read to the array
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
     # unwanted values, of which only num_values is known.
@@ -59,7 +61,9 @@ cdef class PageReader(PageWalker):
     cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil
     cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil
     cdef int _split_v2(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil
-    cdef uint8_t* _retain(self, int64_t size) except NULL
+    cdef uint8_t* _retain(self, const StoredPage* stored, int64_t size) except NULL nogil
+    cdef uint8_t* _new_retained(self, int64_t size) except NULL
+    cdef void _forget_retained(self) noexcept
     cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1
     cdef int _take_levels(self, const StoredPage* stored, const uint8_t** body, int64_t* size, int max_level, int encoding,
                           LevelStream* levels) except -1 nogil

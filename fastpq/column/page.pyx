@@ -7,7 +7,8 @@ V1, V2 and dictionary pages differ in their headers and in the place of the leve
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from fastpq.arrays.allowance cimport Allowance
+cimport numpy as cnp
+from fastpq.arrays.allowance cimport Allowance, Counted
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PIECE, PageWalker, StoredPage
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -19,6 +20,10 @@ from fastpq.format.page_header cimport TYPE_DATA_PAGE_V2, PageHeader, levels_siz
 
 from fastpq.codecs.catalogue import check_claimed_size
 from fastpq.errors import FormatError, LimitError, UnsupportedError
+
+
+cdef enum:
+    SHARED = 8 << 20        # bytes of an array that retained values of several pages share; few, large blocks are got faster
 
 
 cdef class PageReader(PageWalker):
@@ -80,11 +85,7 @@ cdef class PageReader(PageWalker):
         if (self.source is None or size <= PIECE or not self._retains(stored) or self._is_compressed(stored)
                 or self.cipher.sealed_size(DATA_PAGE, size) != size):
             return self.at(stored.body, size)
-        with gil:
-            try:
-                kept = self._retain(size)
-            except LimitError as error:
-                raise error.at(page=stored.ordinal, offset=stored.body)
+        kept = self._retain(stored, size)
         self.copy_to(stored.body, size, kept)
         self.in_place = True
         return kept
@@ -190,14 +191,14 @@ cdef class PageReader(PageWalker):
                                       offset=stored.body)
             if not retain or self.in_place:
                 return plain
-            with gil:
-                try:
-                    if in_chunk:
+            if in_chunk:
+                with gil:
+                    try:
                         self._retain_chunk(plain, size)
-                        return plain
-                    out = self._retain(size)
-                except LimitError as error:
-                    raise error.at(page=stored.ordinal, offset=stored.body)
+                    except LimitError as error:
+                        raise error.at(page=stored.ordinal, offset=stored.body)
+                return plain
+            out = self._retain(stored, size)
             memcpy(out, plain, <size_t>size)
             return out
         if size * self.codec.consumed > plain_size * self.codec.produced:       # both below 2^31
@@ -207,26 +208,40 @@ cdef class PageReader(PageWalker):
                 except (FormatError, LimitError) as error:
                     raise error.at(page=stored.ordinal, offset=stored.body)
         if retain:
-            with gil:
-                try:
-                    out = self._retain(size)
-                except LimitError as error:
-                    raise error.at(page=stored.ordinal, offset=stored.body)
+            out = self._retain(stored, size)
         else:
             out = scratch_reserve(&self.body, <size_t>size)
         self.codec.decompress_to(plain, plain_size, out, size, stored.ordinal, stored.body)
         return out
 
-    cdef uint8_t* _retain(self, int64_t size) except NULL:
-        cdef uint8_t* data = NULL
-        self.retained = None        # the page before counts no longer, unless views keep it
-        self.retained = self.allowance.empty(size, &data)
-        self.retained_data = data
+    cdef uint8_t* _retain(self, const StoredPage* stored, int64_t size) except NULL nogil:
+        """Memory with a longer life for the values of a page: behind those of the page before, or in a new array."""
+        cdef uint8_t* data = NULL if self.extended is None else self.allowance.extend(self.extended, size)
+        if data == NULL:
+            with gil:
+                try:
+                    data = self._new_retained(size)
+                except LimitError as error:
+                    raise error.at(page=stored.ordinal, offset=stored.body)
+        self.to_retain -= size
         return data
+
+    cdef uint8_t* _new_retained(self, int64_t size) except NULL:
+        cdef uint8_t* data = NULL
+        self._forget_retained()
+        self.retained = self.allowance.empty(size, &data, min(self.to_retain, <int64_t>SHARED))
+        self.retained_data = data
+        if self.to_retain > size:
+            self.extended = <Counted>cnp.get_array_base(self.retained)
+        return data
+
+    cdef void _forget_retained(self) noexcept:
+        self.extended = None
+        self.retained = None        # the pages before count no longer, unless views keep them
 
     cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1:
         cdef int64_t start = plain - self.data
-        self.retained = None
+        self._forget_retained()
         self.retained = self.owner[start:start + size]
         if self.counts_chunk:
             self.retained = self.allowance.hold(self.retained)

@@ -1,6 +1,7 @@
 """Decoding of page values, from any encoding into memory form."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from fastpq.arrays.allowance cimport Counted
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
 from fastpq.encodings.delta cimport DeltaDecoder
@@ -34,6 +35,8 @@ cdef class ValueReader:
     cdef DeltaLengths lengths
     cdef DeltaStrings strings
     cdef int32_t page_buffer            # number of the buffer for views into the page
+    cdef Counted extended               # of the pages, if the array is among the buffers and may hold the next page too
+    cdef int32_t extended_buffer        # number of the array
     cdef const uint8_t* base            # first byte of the buffer of the views decoded last
     cdef object dictionary_owner
     cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page

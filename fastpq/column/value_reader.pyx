@@ -93,6 +93,7 @@ cdef class ValueReader:
         cdef View* views = <View*>self.dictionary.data
         cdef int64_t i
         self.buffers = buffers
+        self.extended = None
         if self.conversion != VARIABLE:
             return 0
         if self.dictionary_size >= 0:
@@ -343,8 +344,11 @@ cdef class ValueReader:
             views = <View*>scratch_reserve(&self.views, <size_t>count * sizeof(View))
             base = self.cursor
         elif self.page_buffer == NO_BUFFER and (self.encoding == PLAIN or self.encoding == DELTA_LENGTH_BYTE_ARRAY):
-            with gil:       # only now: a page without a value to read is not kept
-                self.page_buffer = self._add_buffer(self.pages.retained)
+            if self.pages.extended is None or self.pages.extended is not self.extended:
+                with gil:       # only now: a page without a value to read is not kept
+                    self.extended_buffer = self._add_buffer(self.pages.retained)
+                    self.extended = self.pages.extended
+            self.page_buffer = self.extended_buffer
         if self.encoding == PLAIN:
             start = self.cursor
             size = plain_decode_views(start, <size_t>self.cursor_size, count, views, self.page_buffer, start - base)

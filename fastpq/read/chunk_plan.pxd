@@ -14,6 +14,7 @@ cdef class ChunkPlan:
     cdef readonly int64_t start
     cdef readonly int64_t length
     cdef readonly int64_t num_bytes
+    cdef readonly int64_t dictionary_size
     cdef readonly int codec
     cdef readonly bint is_encrypted
     cdef readonly bint under_footer_key

@@ -37,6 +37,7 @@ cdef class ChunkPlan:
         chunk_values: number of values in the whole chunk, as stored; nulls and empty lists count.
         uncompressed_size: bytes of the chunk's pages, uncompressed; 0 where unknown.
         num_bytes: number of bytes to read.
+        dictionary_size: stored bytes of the chunk's dictionary page; 0 without one before the data pages.
         ranges: byte ranges to read, as (offset, length).
         under_footer_key: whether the chunk is known to be encrypted with the footer key, without its metadata.
         row_group_ordinal: ordinal of the row group in AADs.
@@ -55,6 +56,8 @@ cdef class ChunkPlan:
         self.stored = metadata
         self.chunk_values = metadata.num_values
         self.uncompressed_size = max(0, metadata.total_uncompressed_size)
+        first = metadata.dictionary_page_offset
+        self.dictionary_size = metadata.data_page_offset - first if first and 0 < first < metadata.data_page_offset else 0
         self.codec = codec
         self.is_encrypted = is_encrypted
         self.has_dictionary = has_dictionary
@@ -113,6 +116,7 @@ cdef class ChunkPlan:
         plan.start = self.start
         plan.length = self.length
         plan.num_bytes = self.num_bytes
+        plan.dictionary_size = self.dictionary_size
         plan.codec = self.codec
         plan.is_encrypted = self.is_encrypted
         plan.under_footer_key = self.under_footer_key
@@ -176,6 +180,7 @@ def plan_plain_chunks(file, ChunkEntries entries not None, column, list groups n
         plan.uncompressed_size = max(0, stored.total_uncompressed_size)
         plan.start = start
         plan.length = plan.num_bytes = min(length + slack, file_size - start)
+        plan.dictionary_size = stored.data_page_offset - start
         plan.codec = stored.codec
         plan.is_encrypted = plan.under_footer_key = stored.under_footer_key
         plan.has_dictionary = stored.dictionary_page_offset != 0

@@ -52,6 +52,10 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
     return runs
 
 
+cdef enum:
+    LARGEST_CHUNK = 0x7FFFFFFF          # bytes counted of a chunk by its footer, which may claim any size
+
+
 cdef struct RunChunk:
     int64_t position            # of the chunk's first byte
     int64_t size
@@ -85,6 +89,7 @@ cdef class ChunkRun:
         cdef Py_ssize_t number
         cdef ChunkPlan chunk
         cdef RunChunk* part
+        cdef int64_t values_size = 0
         if isinstance(reader.values, VerdictReader):
             raise TypeError("a reader of verdicts, which belong to one chunk")
         if len(positions) != len(chunks) or ciphers is not None and len(ciphers) != len(chunks):
@@ -104,6 +109,8 @@ cdef class ChunkRun:
             if ciphers is not None and not isinstance(ciphers[number], ModuleCipher):
                 raise TypeError(f"{ciphers[number]!r} is no cipher")
             self.num_values += part.num_values
+            values_size += min(max(chunk.uncompressed_size, <int64_t>0), <int64_t>LARGEST_CHUNK)
+        reader.share_arrays(values_size)
 
     def __dealloc__(self):
         free(self.parts)

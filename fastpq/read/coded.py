@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
@@ -52,7 +53,10 @@ def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[Ch
 
 
 def has_few_values(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
-    """Whether codes of a flat column take little memory beside views: all values are in dictionary pages, which are small.
+    """Whether codes of a flat column take little memory beside views: its values are in dictionary pages, which are small.
+
+    Of the encodings, those of the chunk with the largest dictionary page stand for all: values outside of dictionaries are read
+    as codes too, but more slowly.
 
     Args:
         opener: opener of the file's chunks.
@@ -63,16 +67,10 @@ def has_few_values(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence
     if type_.dtype is not None or isinstance(type_.logical, Unknown):
         return False
     rows = sum(chunk.num_rows for chunk in chunks)
-    known = 0
-    try:
-        for chunk in chunks:
-            size = stored_dictionary_size(leaf, chunk.metadata) if chunk.has_dictionary else 0
-            known += size
-            if not size or known * ROWS_A_STORED_BYTE > rows:
-                return False
-    except FormatError:     # broken metadata: no error of a read without codes
+    sizes = [chunk.dictionary_size if chunk.has_dictionary else 0 for chunk in chunks]
+    if 0 in sizes or sum(sizes) * ROWS_A_STORED_BYTE > rows:
         return False
-    return True
+    return are_in_dictionaries(opener, leaf, sorted(chunks, key=attrgetter("dictionary_size"))[-1:])
 
 
 def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:

@@ -188,6 +188,8 @@ class FlatReading:
                 reader = self._opener.flat(chunk, stored, self._layout, None if self._judge is None else self._verdicts)
             assert reader is not None
             if chunk.kept is None:
+                if chunk.pages is None:
+                    reader.share_arrays(chunk.uncompressed_size)
                 nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
             else:
                 nulls = reader.read_chosen(self._output, chunk.row_offset, chunk.kept)

@@ -1,0 +1,72 @@
+"""Values of several pages in one array: text in the bytes of its pages, whole columns of files that pyarrow wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.arrays import memory
+from fastpq.arrays.layouts import BinaryViews
+
+MARK = 0xAB         # in memory that arrays had before
+ROWS = 6_000
+TEXTS = [f"a text of some length, number {i}" for i in range(ROWS)]
+
+
+def written(path: Path, **options: Any) -> Path:
+    options = {"use_dictionary": False, "data_page_size": 8_000, "write_batch_size": 100, "row_group_size": 2_500, **options}
+    pq.write_table(pa.table({"text": TEXTS}), path, **options)
+    return path
+
+
+def buffers_of(column: Any) -> list[Any]:
+    assert isinstance(column.values, BinaryViews)
+    return list(column.values.buffers)
+
+
+def mark_idle_memory() -> None:
+    """Leave idle blocks without a zero."""
+    blocks = [memory.empty(1 << shift) for shift in range(18, 24) for _ in range(3)]
+    for block in blocks:
+        block[:] = MARK
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"row_group_size": ROWS}, {"compression": "none"}, {"compression": "zstd"}, {"data_page_version": "2.0"},
+    {"column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}}, {"use_dictionary": True, "dictionary_pagesize_limit": 30_000},
+], ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pages_share_arrays(tmp_path: Path, options: dict[str, Any], threads: int) -> None:
+    path = written(tmp_path / "x.parquet", **options)
+    mark_idle_memory()
+    column = fastpq.read_table(path, threads=threads)["text"]
+    assert column.to_pylist() == TEXTS
+    assert pa.table(fastpq.read_table(path, threads=threads))["text"].to_pylist() == TEXTS
+    arrays = buffers_of(column)
+    assert len(arrays) <= 2 * pq.ParquetFile(path).num_row_groups      # there are many pages
+    for array in arrays:
+        assert not array.flags.writeable
+        assert MARK not in array
+
+
+def test_batches_keep_their_own_pages(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet")
+    with fastpq.ParquetFile(path) as file:
+        batches = [batch["text"] for batch in file.iter_batches(batch_size=500)]
+    assert [text for batch in batches for text in batch.to_pylist()] == TEXTS
+    stored = sum(len(text) + 4 for text in TEXTS)
+    assert max(sum(array.nbytes for array in buffers_of(batch)) for batch in batches) < stored / 5
+
+
+def test_the_bound_of_memory_counts_each_page(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", row_group_size=ROWS)
+    values = 16 * ROWS + sum(len(text) + 4 for text in TEXTS)
+    assert fastpq.read_table(path, properties=fastpq.ReaderProperties(max_allocation=values + 10_000)).num_rows == ROWS
+    with pytest.raises(fastpq.LimitError, match="max_allocation") as caught:
+        fastpq.read_table(path, properties=fastpq.ReaderProperties(max_allocation=values - 10_000))
+    assert caught.value.context["page"] > 1
