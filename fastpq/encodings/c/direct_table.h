@@ -12,7 +12,7 @@
 enum {
     LEAST_PLACES = 1 << 10,
     MOST_PLACES = 1 << 18, /* 1 MiB: no larger than the cache of a core */
-    PLACES_A_VALUE = 16    /* at most, of the values at hand: places are cleared first */
+    PLACES_A_VALUE = 4     /* at most, of the values at hand: all places are cleared first */
 };
 
 typedef struct {
