@@ -23,7 +23,10 @@ from fastpq.errors import FormatError, LimitError, UnsupportedError
 
 
 cdef enum:
-    SHARED = 8 << 20        # bytes of an array that retained values of several pages share; few, large blocks are got faster
+    # Bytes of an array that retained values of several pages share: few, large blocks are got faster, and hardly a page is left
+    # free at their ends. They are at most so many times the bytes of the first page: a footer may claim any size.
+    SHARED = (32 << 20) - 64
+    SHARED_PAGES = 64
 
 
 cdef class PageReader(PageWalker):
@@ -229,7 +232,7 @@ cdef class PageReader(PageWalker):
     cdef uint8_t* _new_retained(self, int64_t size) except NULL:
         cdef uint8_t* data = NULL
         self._forget_retained()
-        self.retained = self.allowance.empty(size, &data, min(self.to_retain, <int64_t>SHARED))
+        self.retained = self.allowance.empty(size, &data, min(min(self.to_retain, SHARED_PAGES * size), <int64_t>SHARED))
         self.retained_data = data
         if self.to_retain > size:
             self.extended = <Counted>cnp.get_array_base(self.retained)
