@@ -9,8 +9,8 @@ cdef class Allowance:
     cdef int64_t _taken
     # Counts bytes; more than the limit are an error, and not counted.
     cdef int take(self, int64_t size) except -1
-    # As take; returns whether the bytes are counted.
-    cdef bint try_take(self, int64_t size) noexcept nogil
+    # As take; returns -1, or where the bytes are not counted, the bytes in use.
+    cdef int64_t try_take(self, int64_t size) noexcept nogil
     cdef void give(self, int64_t size) noexcept
     # A new array of size bytes at data, counted from before its allocation to the end of its last view; its memory has room bytes
     # for extend.

@@ -90,17 +90,19 @@ cdef class Allowance:
     def _over(self, size):
         return AllocationError(f"the values take {size} bytes, over max_allocation ({self.limit})")
 
-    cdef bint try_take(self, int64_t size) noexcept nogil:
-        cdef bint fits
+    cdef int64_t try_take(self, int64_t size) noexcept nogil:
+        cdef int64_t in_use = -1
         with lock:
-            fits = size <= self.limit - self._taken
-            if fits:
+            if size <= self.limit - self._taken:
                 self._taken += size
-        return fits
+            else:
+                in_use = self._taken
+        return in_use
 
     cdef int take(self, int64_t size) except -1:
-        if not self.try_take(size):
-            raise self._over(<object>self._taken + size)
+        cdef int64_t in_use = self.try_take(size)
+        if in_use >= 0:
+            raise self._over(<object>in_use + size)
         return 0
 
     cdef void give(self, int64_t size) noexcept:
@@ -113,6 +115,8 @@ cdef class Allowance:
         owner.allowance = self
         owner.size = size
         owner.block = block_take(<size_t>max(size, room) + 1, &owner.capacity)  # one byte more: an empty array has no address
+        if owner.block == NULL and room > size:
+            owner.block = block_take(<size_t>size + 1, &owner.capacity)
         if owner.block == NULL:
             raise MemoryError(f"no memory for {size} bytes")
         data[0] = <uint8_t*>owner.block
@@ -120,7 +124,7 @@ cdef class Allowance:
 
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil:
         cdef uint8_t* data = <uint8_t*>owner.block + owner.size
-        if <size_t>(owner.size + size) >= owner.capacity or not self.try_take(size):
+        if <size_t>(owner.size + size) >= owner.capacity or self.try_take(size) >= 0:
             return NULL
         owner.size += size
         owner.shape[0] = owner.size

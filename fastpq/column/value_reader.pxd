@@ -80,5 +80,6 @@ cdef class ValueReader:
     cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil
     cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil
     cdef int32_t _add_buffer(self, object buffer) except -1
+    cdef int32_t _retained_buffer(self) except -1 nogil
     cdef int _check_text(self, const View* views, int64_t count, const uint8_t* base) except -1 nogil
     cdef int _fail(self, int64_t status, const char* what) except -1 nogil

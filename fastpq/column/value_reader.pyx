@@ -109,6 +109,14 @@ cdef class ValueReader:
             self.buffers.append(buffer)
             return <int32_t>(len(self.buffers) - 1)
 
+    cdef int32_t _retained_buffer(self) except -1 nogil:
+        """The number of the array with the bytes of the page at hand; pages share the array and its number."""
+        if self.pages.extended is None or self.pages.extended is not self.extended:
+            with gil:
+                self.extended_buffer = self._add_buffer(self.pages.retained)
+                self.extended = self.pages.extended
+        return self.extended_buffer
+
     cdef int load(self, const Page* page, int64_t count) except -1 nogil:
         cdef int64_t status
         if not 0 <= page.encoding < 64 or not self.encodings >> page.encoding & 1:
@@ -186,8 +194,8 @@ cdef class ValueReader:
         if page.retained:
             with gil:
                 self.dictionary_owner = self.pages.retained
-                if self.conversion == VARIABLE:
-                    self.page_buffer = self._add_buffer(self.dictionary_owner)
+            if self.conversion == VARIABLE:
+                self.page_buffer = self._retained_buffer()
         status = self._decode(self.dictionary.data, self.count)
         if status < 0:
             self._fail(status, b"dictionary page")
@@ -344,11 +352,7 @@ cdef class ValueReader:
             views = <View*>scratch_reserve(&self.views, <size_t>count * sizeof(View))
             base = self.cursor
         elif self.page_buffer == NO_BUFFER and (self.encoding == PLAIN or self.encoding == DELTA_LENGTH_BYTE_ARRAY):
-            if self.pages.extended is None or self.pages.extended is not self.extended:
-                with gil:       # only now: a page without a value to read is not kept
-                    self.extended_buffer = self._add_buffer(self.pages.retained)
-                    self.extended = self.pages.extended
-            self.page_buffer = self.extended_buffer
+            self.page_buffer = self._retained_buffer()      # only now: a page without a value to read is not kept
         if self.encoding == PLAIN:
             start = self.cursor
             size = plain_decode_views(start, <size_t>self.cursor_size, count, views, self.page_buffer, start - base)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError
 from fastpq.index.claims import Claims, Part
 from fastpq.index.contradictions import fault
-from fastpq.read.costs import ROWS_A_STORED_BYTE
+from fastpq.read.costs import ROWS_A_STORED_BYTE, SURELY_CODED
 from fastpq.schema.types import Unknown
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[Ch
 def has_few_values(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
     """Whether codes of a flat column take little memory beside views: its values are in dictionary pages, which are small.
 
-    Of the encodings, those of the chunk with the largest dictionary page stand for all: values outside of dictionaries are read
-    as codes too, but more slowly.
+    The encodings are asked of chunks whose size allows for values outside of the dictionary: many of these, read as codes, would
+    take more memory and time.
 
     Args:
         opener: opener of the file's chunks.
@@ -70,7 +69,8 @@ def has_few_values(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence
     sizes = [chunk.dictionary_size if chunk.has_dictionary else 0 for chunk in chunks]
     if 0 in sizes or sum(sizes) * ROWS_A_STORED_BYTE > rows:
         return False
-    return are_in_dictionaries(opener, leaf, sorted(chunks, key=attrgetter("dictionary_size"))[-1:])
+    doubtful = [chunk for chunk in chunks if not 0 < chunk.uncompressed_size <= SURELY_CODED * chunk.num_rows]
+    return are_in_dictionaries(opener, leaf, doubtful)
 
 
 def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:

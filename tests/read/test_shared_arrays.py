@@ -39,6 +39,7 @@ def mark_idle_memory() -> None:
 @pytest.mark.parametrize("options", [
     {}, {"row_group_size": ROWS}, {"compression": "none"}, {"compression": "zstd"}, {"data_page_version": "2.0"},
     {"column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}}, {"use_dictionary": True, "dictionary_pagesize_limit": 30_000},
+    {"use_dictionary": True, "row_group_size": 100},
 ], ids=str)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_pages_share_arrays(tmp_path: Path, options: dict[str, Any], threads: int) -> None:
@@ -48,7 +49,8 @@ def test_pages_share_arrays(tmp_path: Path, options: dict[str, Any], threads: in
     assert column.to_pylist() == TEXTS
     assert pa.table(fastpq.read_table(path, threads=threads))["text"].to_pylist() == TEXTS
     arrays = buffers_of(column)
-    assert len(arrays) <= 2 * pq.ParquetFile(path).num_row_groups      # there are many pages
+    assert len(arrays) == len({id(array) for array in arrays}) <= 2 * pq.ParquetFile(path).num_row_groups
+    assert sum(array.nbytes for array in arrays) < 2 * sum(len(text) + 4 for text in TEXTS)
     for array in arrays:
         assert not array.flags.writeable
         assert MARK not in array

@@ -12,7 +12,7 @@
 enum {
     LEAST_PLACES = 1 << 10,
     MOST_PLACES = 1 << 18, /* 1 MiB: no larger than the cache of a core */
-    PLACES_A_VALUE = 4     /* at most, of the values at hand: all places are cleared first */
+    RANGE_A_VALUE = 4      /* width of the range, at most, for each value at hand: all places are cleared first */
 };
 
 typedef struct {

@@ -204,7 +204,7 @@ static int table_reach(hash_table *table, const uint8_t *values, int64_t n) {
     widen_range(values, n, table->width, &low, &high);
     if (direct_reaches(&table->direct, low, high)) return 1;
     widen_range(table->values, table->count, table->width, &low, &high);
-    const uint64_t places = direct_places(low, high, (uint64_t)(n + table->count) * PLACES_A_VALUE);
+    const uint64_t places = direct_places(low, high, (uint64_t)(n + table->count) * RANGE_A_VALUE);
     if (places == 0) return 0;
     table_end(table);
     uint32_t *memory = table->take(places * sizeof(uint32_t), &table->direct.capacity);
