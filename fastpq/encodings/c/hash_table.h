@@ -238,7 +238,7 @@ static int64_t encode_direct(hash_table *table, const uint8_t *values, int64_t n
 
 /* Encodes n values of the table's width, as encode_of_width. */
 static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
-    if (n <= 0) return 0;
+    if (n <= 0) return table_reserve(table, 1) ? FASTPQ_NO_MEMORY : 0; /* an empty dictionary has an address, too */
     if (!table->slots && (table->width == 4 || table->width == 8)) {
         const int reaches = table_reach(table, values, n);
         if (reaches < 0) return reaches;
