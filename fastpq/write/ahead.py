@@ -14,7 +14,7 @@ from fastpq.write.chunks import ChunkToWrite, encode_chunk
 from fastpq.write.encoded_chunk import EncodedChunk
 
 MOST_CHUNKS = 8             # begun and not written, for each thread
-MOST_WAITING = 9 << 20      # bytes of pages that wait for the pages before them, for each thread
+MOST_WAITING = 11 << 20      # bytes of pages that wait for the pages before them, for each thread
 LEAST_WAITING = 1 << 20     # bytes of pages of the file's next chunk that may always wait, for the file
 
 _Pieces: TypeAlias = list[bytes | memoryview]
