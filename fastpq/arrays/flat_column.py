@@ -76,7 +76,7 @@ class Column(ColumnBase):
         bits = 0 if self.validity is None else self.validity.nbytes
         match self.values:
             case CodedViews(codes, entries) if not self.null_count:
-                sizes = np.ascontiguousarray(np.ascontiguousarray(entries.views).view(np.int32)[::4])     # the lengths
+                sizes = np.ascontiguousarray(entries.views).view(np.int32)[::4].copy()      # the lengths
                 return bits + VIEW_DTYPE.itemsize * len(self) + binary.size_of_codes(codes, sizes)
             case CodedViews():
                 return bits + VIEW_DTYPE.itemsize * len(self) + int(binary.total_size(self._reader()))

@@ -22,8 +22,8 @@ UNSYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF
 
 
 def new_token() -> str:
-    """Random digits, which nobody can guess. The module secrets would load OpenSSL for them."""
-    return os.urandom(TOKEN_BYTES).hex()
+    """Random hexadecimal digits for a temporary name, of the operating system's generator."""
+    return os.urandom(TOKEN_BYTES).hex()     # as secrets.token_hex, without the 3 MB of OpenSSL behind the module secrets
 
 
 class NewFile:

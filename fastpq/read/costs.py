@@ -37,7 +37,7 @@ TASKS_A_THREAD = 8
 ROWS_WORTH_CODES = 1 << 14
 # Least rows for each stored byte of dictionary pages of such a column: many rows for each text.
 ROWS_A_STORED_BYTE = 8
-# Bytes of uncompressed pages for each row of such a column: no more, and hardly a value is outside of the dictionary.
+# Most bytes of uncompressed pages, for each row, of a chunk with hardly a value outside of its dictionary.
 SURELY_CODED = 2
 
 # ---- some rows (benchmarks.selective)

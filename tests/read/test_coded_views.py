@@ -208,6 +208,26 @@ def test_pages_of_other_encodings() -> None:
     assert "text" in str(present(read["text"].to_arrow())[0].as_py())
 
 
+def test_a_chunk_that_leaves_a_small_dictionary() -> None:
+    """Compressed, the page of the full dictionary is smaller than that of the chunk before, with all values in its dictionary."""
+    random = np.random.default_rng(1)
+    few = [random.bytes(70).hex() for _ in range(120)]
+    texts = [few[number % 120] for number in range(150_000)] + [f"common prefix of texts {number}" for number in range(100_000)]
+    made = pa.table({"text": texts}, schema=pa.schema([pa.field("text", pa.string(), nullable=False)]))
+    target = io.BytesIO()
+    pq.write_table(
+        made, target, row_group_size=150_000, compression="zstd", dictionary_pagesize_limit=20_000, write_batch_size=100)
+    data = target.getvalue()
+    chunks = [pq.ParquetFile(target).metadata.row_group(number).column(0) for number in range(2)]
+    sizes = [chunk.data_page_offset - chunk.dictionary_page_offset for chunk in chunks]
+    assert sizes[1] < sizes[0]
+    column = fastpq.read_table(data)["text"]
+    assert isinstance(column, Column)
+    assert not isinstance(column.values, CodedViews)
+    assert column.to_pylist() == texts
+    coded(fastpq.read_table(data, row_groups=[0])["text"])
+
+
 @pytest.mark.usefixtures("small")
 def test_encrypted_columns() -> None:
     made = table()

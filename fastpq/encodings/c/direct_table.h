@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clones.h"
+#include "integer_range.h"
 
 #define FASTPQ_EMPTY UINT32_MAX
 
@@ -34,30 +35,14 @@ static inline int64_t integer_of(const uint8_t *value, size_t width) {
     return wide;
 }
 
-/* Widens a range to n integers, at least one. */
-#define FASTPQ_WIDEN_RANGE(NAME, TYPE)                                                                     \
-    FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t n, int64_t *minimum, int64_t *maximum) { \
-        TYPE low, high, value;                                                                             \
-        memcpy(&low, values, sizeof low);                                                                  \
-        high = low;                                                                                        \
-        for (int64_t i = 1; i < n; i++) {                                                                  \
-            memcpy(&value, values + (size_t)i * sizeof value, sizeof value);                               \
-            low = value < low ? value : low;                                                               \
-            high = value > high ? value : high;                                                            \
-        }                                                                                                  \
-        if (low < *minimum) *minimum = low;                                                                \
-        if (high > *maximum) *maximum = high;                                                              \
-    }
-
-FASTPQ_WIDEN_RANGE(widen_range_4, int32_t)
-FASTPQ_WIDEN_RANGE(widen_range_8, int64_t)
-#undef FASTPQ_WIDEN_RANGE
-
 /* Widens the range from low to high to n integers of 4 or 8 bytes. */
 static inline void widen_range(const uint8_t *values, int64_t n, size_t width, int64_t *low, int64_t *high) {
+    uint8_t least[8], greatest[8];
     if (n <= 0) return;
-    if (width == 4) widen_range_4(values, n, low, high);
-    else widen_range_8(values, n, low, high);
+    if (width == 4) min_max_int32(values, n, least, greatest);
+    else min_max_int64(values, n, least, greatest);
+    if (integer_of(least, width) < *low) *low = integer_of(least, width);
+    if (integer_of(greatest, width) > *high) *high = integer_of(greatest, width);
 }
 
 /* Whether each integer from low to high has a place. */
