@@ -196,6 +196,21 @@ cdef int64_t _fill_views(
     return stop
 
 
+def shift_buffers(views, int32_t shift):
+    """Raise the number of the buffer of each view that has one, in place.
+
+    Args:
+        views: shape (n,), dtype V16, of values that have been checked.
+        shift: what is added.
+    """
+    held(views, np.dtype("V16"), "views")
+    cdef View* view = <View*> array_start(views)
+    cdef int64_t count = len(views), i
+    with nogil:
+        for i in range(count):          # inline values have bytes where longer ones have the number of their buffer
+            view[i].buffer += shift if view[i].length > 12 else 0
+
+
 def gather_views(views, codes, validity):
     """Views of dictionary codes: ``views[codes]``, and zero where null.
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from fastpq.arrays.binary import encode_dictionary, gather_views, to_offsets, total_size, views_of_offsets
+from fastpq.arrays.binary import encode_dictionary, gather_views, shift_buffers, to_offsets, total_size, views_of_offsets
 from fastpq.arrays.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.arrays.layouts import (
-    INLINE_SIZE,
     MAX_INT32,
     VIEW_DTYPE,
     Array,
@@ -85,17 +84,15 @@ def _concat_arrays(parts: Sequence[Array]) -> Array:
 
 def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
     views = _concat_arrays([_views_of(part) for part in parts])
-    words = views.view(np.int32).reshape(-1, 4)
     buffers: list[Array] = []
     start = 0
     for part in parts:
         stop = start + len(part)
         if buffers and part.buffers:
-            # Inline values have bytes where longer ones have the number of their buffer.
-            words[start:stop, 2] += np.where(words[start:stop, 0] > INLINE_SIZE, np.int32(len(buffers)), np.int32(0))
+            shift_buffers(views[start:stop], len(buffers))
         buffers.extend(part.buffers)
         start = stop
-    return BinaryViews(words.reshape(-1).view(VIEW_DTYPE), buffers)
+    return BinaryViews(views, buffers)
 
 
 def _views_of(part: BinaryViews) -> Array:
@@ -120,8 +117,7 @@ def one_dictionary(codes: Sequence[Array], entries: Sequence[BinaryViews]) -> Bi
     for part, of_part in zip(codes, entries, strict=True):
         places = numbers[start : start + len(of_part)]
         start += len(places)
-        if len(places) and (places != np.arange(len(places))).any():
-            renumber(part, places)
+        renumber(part, places)
     kept = SliceReader(BinaryViews(joined.views[firsts], joined.buffers), None)
     size = total_size(kept)
     return BinaryViews(*views_of_offsets(*to_offsets(kept, size > MAX_INT32, size), None))      # and no bytes of the others

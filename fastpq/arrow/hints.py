@@ -133,7 +133,9 @@ class ArrowFields:
         Args:
             node: schema node of the column.
         """
-        field = None if self._schema is None else self._field(node)
+        if self._schema is None or not self._schema.may_be_dictionary(self._numbers[node]):
+            return False
+        field = self._field(node)
         return field is not None and stored_field(field).dictionary is not None
 
     def _field(self, node: ParquetNode) -> FieldNode | None:

@@ -82,6 +82,7 @@ class IpcSchema:
         self._schema = schema
         # Decoded fields and their numbers of nodes. Fields with metadata, mutable dicts, are decoded anew for each caller.
         self._known: dict[int, tuple[FieldNode, int]] = {}
+        self._without_dictionary: set[int] = set()
 
     def anew(self) -> IpcSchema:
         """This schema for another caller: each may read as many bytes of names and metadata as the first."""
@@ -101,6 +102,18 @@ class IpcSchema:
     def entries(self) -> list[tuple[bytes, bytes]]:
         """Keys and values of the metadata in their order, repeated keys included."""
         return [(pair.text(_KEY) or b"", pair.text(_VALUE) or b"") for pair in self._schema.items(_SCHEMA_METADATA)]
+
+    def may_be_dictionary(self, index: int) -> bool:
+        """Whether a field can be a dictionary, without a decoded field; the parameter is as of ``field``."""
+        if index in self._without_dictionary:
+            return False
+        try:
+            if self._schema.item(_FIELDS, index).table(_DICTIONARY) is not None:
+                return True
+        except FormatError:
+            return False
+        self._without_dictionary.add(index)
+        return False
 
     def field(self, index: int, most: int) -> FieldNode:
         """A field with its children.

@@ -5,7 +5,6 @@ from fastpq.column.column_output cimport ColumnOutput, Output
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.value_reader cimport ValueReader
-from fastpq.encryption.cipher cimport ModuleCipher
 
 
 cdef class ChunkReader:
@@ -24,10 +23,9 @@ cdef class ChunkReader:
     cdef Scratch chosen                 # bits: chosen rows
     cdef Scratch valid                  # bits: chosen values among those present, and valid rows among those chosen
 
-    # For a ChunkRun. begin checks an output for count rows at an offset; open_with sets the cipher of the next chunk; read_chunk
-    # decodes a chunk of the column, of size bytes that begin base bytes behind the first byte of the pages.
+    # For a ChunkRun. begin checks an output for count rows at an offset; read_chunk decodes a chunk of the column, of size bytes
+    # that begin base bytes behind the first byte of the pages.
     cdef int begin(self, ColumnOutput output, int64_t offset, int64_t count) except -1
-    cdef void open_with(self, ModuleCipher cipher) noexcept
     cdef int64_t read_chunk(self, ColumnOutput output, int64_t offset, int64_t base, int64_t size, bint expect_dictionary,
                             int64_t num_values) except -1 nogil
 

@@ -18,7 +18,6 @@ from fastpq.encodings.levels cimport (
     bitmap_set_range, bitmap_stretch, expand, levels_count, levels_to_bitmap,
 )
 from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
-from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.index.ranges cimport RowRanges
 
 from fastpq.errors import FormatError, LimitError
@@ -61,9 +60,6 @@ cdef class ChunkReader:
     cdef int begin(self, ColumnOutput output, int64_t offset, int64_t count) except -1:
         self._check(output, offset, count)
         return self._attach(output)
-
-    cdef void open_with(self, ModuleCipher cipher) noexcept:
-        self.pages.cipher = cipher
 
     cdef int64_t read_chunk(self, ColumnOutput output, int64_t offset, int64_t base, int64_t size, bint expect_dictionary,
                             int64_t num_values) except -1 nogil:

@@ -222,16 +222,20 @@ def renumber(int32_t[::1] codes not None, const int32_t[::1] places not None):
     """Replace each code by its place in another dictionary, in place.
 
     Args:
-        codes: shape (n,), each below the number of places.
+        codes: shape (n,), each below the number of places; unchanged without places.
         places: shape (entries,).
     """
     cdef uint32_t* values
     cdef const uint32_t* wanted
-    if codes.shape[0] == 0:
+    cdef Py_ssize_t kept = 0
+    if codes.shape[0] == 0 or places.shape[0] == 0:
         return
     values, wanted = <uint32_t*>&codes[0], <const uint32_t*>&places[0]
     with nogil:
-        gather(values, codes.shape[0], <const uint8_t*>wanted, <uint8_t*>values, sizeof(uint32_t))
+        while kept < places.shape[0] and places[kept] == kept:
+            kept += 1
+        if kept < places.shape[0]:
+            gather(values, codes.shape[0], <const uint8_t*>wanted, <uint8_t*>values, sizeof(uint32_t))
 
 
 def flags_of_codes(const int32_t[::1] codes not None, flags not None):

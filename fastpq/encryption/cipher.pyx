@@ -16,6 +16,9 @@ cdef class ModuleCipher:
         self.uncounted = 0
         self.authenticates = False
 
+    cdef int move_to(self, int64_t row_group) except -1 nogil:
+        return 0
+
     cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
         plain_size[0] = available

@@ -113,14 +113,12 @@ class FileDecryptor:
             CryptoError: the column has a key of its own in the reader's properties, or the footer is not verified.
         """
 
-    def footer_key_ciphers(
-        self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
-    ) -> list[ModuleCipher]:
-        """The ciphers of column chunks that are encrypted with the footer key.
+    def footer_key_cipher(self, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        """The cipher of a column chunk that is encrypted with the footer key.
 
         Args:
             path: names of the column's groups and of the leaf.
-            row_group_ordinals: ordinal of each chunk's row group.
+            row_group_ordinal: ordinal of the chunk's row group; the cipher may be moved to others of them.
             column_ordinal: number of the leaf column.
 
         Raises:

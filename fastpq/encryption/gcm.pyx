@@ -40,9 +40,8 @@ cdef class GcmModuleCipher(ModuleCipher):
 
     def __cinit__(self, AesKey key not None, bytes file_aad not None, row_group=0, column=0, str column_name=None,
                   bint levels_in_clear=False):
-        for name, ordinal in (("row group", row_group), ("column", column)):
-            if not 0 <= ordinal <= LARGEST_ORDINAL:
-                raise CryptoError(f"{name} ordinal {ordinal}: an encrypted file has {name} ordinals of 0 to {LARGEST_ORDINAL}")
+        check_ordinal("row group", row_group)
+        check_ordinal("column", column)
         if len(file_aad) > LARGEST_FILE_AAD:
             raise LimitError(f"an AAD of {len(file_aad)} bytes: prefix and file identifier have at most {LARGEST_FILE_AAD}")
         self.overhead = MODULE_OVERHEAD
@@ -62,6 +61,13 @@ cdef class GcmModuleCipher(ModuleCipher):
     def __dealloc__(self):
         free(self.aad)
         free(self.scratch)
+
+    cdef int move_to(self, int64_t row_group) except -1 nogil:
+        if not 0 <= row_group <= LARGEST_ORDINAL:
+            with gil:
+                check_ordinal("row group", row_group)
+        self.row_group = row_group
+        return 0
 
     cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
@@ -307,3 +313,9 @@ cdef class GcmModuleCipher(ModuleCipher):
         if has_page(module):
             place["page"] = page
         return place
+
+
+cdef int check_ordinal(str name, ordinal) except -1:
+    if not 0 <= ordinal <= LARGEST_ORDINAL:
+        raise CryptoError(f"{name} ordinal {ordinal}: an encrypted file has {name} ordinals of 0 to {LARGEST_ORDINAL}")
+    return 0

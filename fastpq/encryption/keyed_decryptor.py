@@ -87,15 +87,12 @@ class KeyedFileDecryptor(FileDecryptor):
         self._require_authentic_footer()
         self._check_own_key(path, is_under_footer_key=is_under_footer_key)
 
-    def footer_key_ciphers(
-        self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
-    ) -> list[ModuleCipher]:
+    def footer_key_cipher(self, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         self.check_column(path, is_under_footer_key=True)
         key = self._footer_key()
         if key is None:
-            return super().footer_key_ciphers(path, row_group_ordinals, column_ordinal)
-        name = ".".join(path)
-        return [self._cipher_class(key, self._file_aad, ordinal, column_ordinal, name) for ordinal in row_group_ordinals]
+            return super().footer_key_cipher(path, row_group_ordinal, column_ordinal)
+        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, ".".join(path))
 
     def ask_for_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
         if self._retrieved is None:

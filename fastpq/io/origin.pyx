@@ -178,3 +178,22 @@ def ends_early(int64_t count, int64_t size, int64_t offset):
     """The FormatError of a file that gave count bytes of size at an offset."""
     return FormatError(
         f"{count} bytes came where {size} were asked for; was the file truncated while it was read?", offset=offset)
+
+
+def total_within(list ranges not None, int64_t size):
+    """Add up ranges of a file.
+
+    Args:
+        ranges: (offset, length) each.
+        size: bytes of the file.
+
+    Returns:
+        (bytes of all ranges, None); or, where one is outside of the file, (0, the first such range).
+    """
+    cdef object first, length           # a footer may claim any number
+    cdef int64_t total = 0
+    for first, length in ranges:
+        if not 0 <= first <= size or not 0 <= length <= size - first:
+            return 0, (first, length)
+        total += <int64_t>length
+    return total, None

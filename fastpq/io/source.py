@@ -17,7 +17,7 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.io.coalescing import Range, coalesce
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
-from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early
+from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early, total_within
 from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_MAX_ATTEMPTS, MemoryMap, ReaderProperties
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -150,7 +150,7 @@ class Source:
         parts = [list(itertools.islice(read, len(chunk))) for chunk in chunks]
         return [_joined(part) for part in parts]
 
-    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+    def walk_run(self, ranges: list[Range], *, authentic: bool) -> tuple[Stored, bool]:
         """Bytes of ranges to be used once, one range after the other; of a source that walks late.
 
         Args:
@@ -158,7 +158,8 @@ class Source:
             authentic: as for ``walk``.
 
         Returns:
-            The bytes of all ranges, in memory, read-only, or to be read in pieces; and the place of each range in them.
+            All bytes of the source, in memory, read-only, and True; or the bytes of the ranges, one range behind the other, to be
+            read in pieces, and False.
 
         Raises:
             FormatError, OSError: as ``read``.
@@ -213,16 +214,17 @@ class Source:
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > self.size or length > self.size - offset:
-            raise FormatError(
-                f"{length} bytes at offset {offset} are outside the file of {self.size} bytes", path=self.name
-            )
+            raise self._outside(offset, length)
 
-    def _walked(self, ranges: Sequence[Range]) -> list[int]:
-        """Check and count ranges; returns their offsets."""
-        for offset, length in ranges:
-            self._check(offset, length)
-        self._count(len(ranges), sum(length for _, length in ranges))
-        return [offset for offset, _ in ranges]
+    def _outside(self, offset: int, length: int) -> FormatError:
+        return FormatError(f"{length} bytes at offset {offset} are outside the file of {self.size} bytes", path=self.name)
+
+    def _walked(self, ranges: list[Range]) -> None:
+        """Check and count ranges."""
+        total, outside = total_within(ranges, self.size)
+        if outside is not None:
+            raise self._outside(*outside)
+        self._count(len(ranges), total)
 
     def _count(self, requests: int, size: int) -> None:
         with self._counting:
@@ -253,10 +255,11 @@ class BytesSource(Source):
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
         return [self.read(*chunk[0]) if len(chunk) == 1 else _joined(self.read_ranges(chunk)) for chunk in chunks]
 
-    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+    def walk_run(self, ranges: list[Range], *, authentic: bool) -> tuple[Stored, bool]:
         if self._data is None:
             raise _closed(self.name)
-        return self._data, self._walked(ranges)
+        self._walked(ranges)
+        return self._data, True
 
     def close(self) -> None:
         self._data = None
@@ -287,14 +290,13 @@ class OriginSource(Source):
             return [StoredBytes(self._origin, chunk) for chunk in chunks]
         return [_joined([self._views[offset : offset + length] for offset, length in chunk]) for chunk in chunks]
 
-    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+    def walk_run(self, ranges: list[Range], *, authentic: bool) -> tuple[Stored, bool]:
         if self._origin is None:
             raise _closed(self.name)
-        offsets = self._walked(ranges)
+        self._walked(ranges)
         if self._views is None or authentic:
-            lengths = [length for _, length in ranges]
-            return StoredBytes(self._origin, ranges), [0, *itertools.accumulate(lengths[:-1])]
-        return self._views, offsets
+            return StoredBytes(self._origin, ranges), False
+        return self._views, True
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         if self._origin is None:

@@ -310,6 +310,15 @@ class FileMetaData:
         return counts
 
     @cached_property
+    def row_group_ordinals(self) -> list[int]:
+        """Ordinal of each row group, a part of AADs; its index where none is stored."""
+        ordinals: list[int] = self._row_groups.noted(_ORDINAL).tolist()
+        for index, ordinal in enumerate(ordinals):
+            if ordinal == fmt.MISSING:
+                ordinals[index] = self.row_group(index).ordinal
+        return ordinals
+
+    @cached_property
     def first_rows(self) -> Int64s:
         """Number of the first row of each row group, then of the file's rows; shape (row groups + 1,), int64, read-only.
 

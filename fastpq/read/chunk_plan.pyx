@@ -4,7 +4,7 @@ A file may have a million chunks: their plans are made without the interpreter, 
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 import numpy as np
 
@@ -75,7 +75,7 @@ cdef class ChunkPlan:
 
     @property
     def row_group_ordinal(self):
-        return self.file.row_group(self.row_group).ordinal if self.stored is None else self.stored.row_group_ordinal
+        return self.file.row_group_ordinals[self.row_group] if self.stored is None else self.stored.row_group_ordinal
 
     @property
     def ranges(self):
@@ -188,3 +188,29 @@ def plan_plain_chunks(file, ChunkEntries entries not None, column, list groups n
         plan.file = file
         plans.append(plan)
     return plans
+
+
+def claimed_sizes(list chunks not None, bint repeated, int64_t width, int64_t large):
+    """What the chunks of a column take by their metadata.
+
+    Args:
+        chunks: their plans.
+        repeated: whether a row of the column may have several values.
+        width: bytes of a value in memory.
+        large: bytes of the values of a large chunk.
+
+    Returns:
+        (bytes of all values in memory, at most 2^63 - 1; bytes to read; numbers of chunks with more than large bytes of values).
+    """
+    cdef ChunkPlan chunk
+    cdef Py_ssize_t number
+    cdef int64_t values = 0, size = 0, count, most = INT64_MAX // max(width, <int64_t>1), few = large // max(width, <int64_t>1)
+    cdef list larger = []
+    for number in range(len(chunks)):
+        chunk = <ChunkPlan?>chunks[number]
+        count = chunk.num_values if repeated else chunk.num_rows
+        values += min(count, most - values)
+        size += min(chunk.num_bytes, INT64_MAX - size)
+        if chunk.num_values > few:
+            larger.append(number)
+    return values * width, size, larger

@@ -16,6 +16,49 @@ from fastpq.read.chunk_plan cimport ChunkPlan
 from fastpq.errors import LimitError
 
 
+@cython.final
+@cython.no_gc
+cdef class RunPlan:
+    """Consecutive chunks of a flat column to be decoded together, or one chunk.
+
+    Attributes:
+        chunks: their plans.
+        first: number of the first chunk among the column's.
+        row_offset: number of the first row in the output.
+        num_rows: number of rows in the output.
+        is_encrypted: whether a chunk is encrypted.
+        under_footer_key: whether all chunks are known to be encrypted with the footer key.
+        ranges: place of each whole chunk in the file, (offset, length).
+    """
+
+    cdef readonly list chunks
+    cdef readonly Py_ssize_t first
+    cdef readonly int64_t row_offset
+    cdef readonly int64_t num_rows
+    cdef readonly bint is_encrypted
+    cdef readonly bint under_footer_key
+
+    @property
+    def ranges(self):
+        cdef ChunkPlan chunk
+        cdef list found = []
+        for chunk in self.chunks:
+            found.append((chunk.start, chunk.length))
+        return found
+
+
+cdef RunPlan run_of(list chunks, Py_ssize_t first):
+    """The plan of chunks, of which the first has a number among the column's."""
+    cdef ChunkPlan chunk = chunks[0]
+    cdef RunPlan run = RunPlan.__new__(RunPlan)
+    run.chunks, run.first, run.row_offset, run.under_footer_key = chunks, first, chunk.row_offset, True
+    for chunk in chunks:
+        run.num_rows += chunk.num_rows
+        run.is_encrypted |= chunk.is_encrypted
+        run.under_footer_key &= chunk.under_footer_key
+    return run
+
+
 def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest, int64_t most):
     """Cut the chunks of a column into runs, each of consecutive chunks to be decoded together.
 
@@ -29,7 +72,7 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
         most: most chunks of a run.
 
     Returns:
-        The first chunk of each run and the one behind its last.
+        A RunPlan for each run.
     """
     cdef list runs = []
     cdef Py_ssize_t number, first = 0
@@ -43,12 +86,12 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
             if variable:            # a footer may claim any size: more than a run may have counts as little more
                 added += min(chunk.uncompressed_size, max(largest, <int64_t>0) + 1)
         if number > first and (size + added > largest or number - first == most or chunk.codec != before.codec):
-            runs.append((first, number))
+            runs.append(run_of(chunks[first:number], first))
             first, size = number, 0
         size += added
         before = chunk
     if chunks:
-        runs.append((first, len(chunks)))
+        runs.append(run_of(chunks[first:], first))
     return runs
 
 
@@ -60,18 +103,20 @@ cdef struct RunChunk:
     int64_t position            # of the chunk's first byte
     int64_t size
     int64_t num_values
+    int64_t ordinal             # of its row group in AADs; not used where each chunk has its own cipher
     bint has_dictionary
 
 
 @cython.final
 cdef class ChunkRun:
-    """Consecutive chunks of a flat column, as ``cut_runs`` gives them.
+    """The chunks of a RunPlan, decoded by one reader.
 
     Args:
-        reader: a ChunkReader over the bytes of all chunks, of values or of codes; nothing is read yet.
-        chunks: plans of the chunks.
-        positions: place of each chunk in the bytes.
-        ciphers: ModuleCipher of each chunk; None where the reader's is right for all.
+        reader: a ChunkReader over the bytes of all chunks, of values or of codes; nothing is read yet. Its cipher is right for
+            all chunks, but for the ordinal of the row group.
+        plan: plan of the chunks.
+        in_place: whether the bytes are those of the whole file; otherwise one chunk stands behind the other.
+        ciphers: ModuleCipher of each chunk; None where the reader's serves for all.
 
     Attributes:
         reader: the reader.
@@ -85,29 +130,32 @@ cdef class ChunkRun:
     cdef int64_t num_values
     cdef readonly Py_ssize_t current
 
-    def __init__(self, ChunkReader reader not None, list chunks not None, list positions not None, list ciphers=None):
+    def __init__(self, ChunkReader reader not None, RunPlan plan not None, bint in_place, list ciphers=None):
         cdef Py_ssize_t number
         cdef ChunkPlan chunk
         cdef RunChunk* part
-        cdef int64_t values_size = 0
+        cdef int64_t behind = 0, values_size = 0
+        cdef bint moves = plan.is_encrypted and ciphers is None
         if isinstance(reader.values, VerdictReader):
             raise TypeError("a reader of verdicts, which belong to one chunk")
-        if len(positions) != len(chunks) or ciphers is not None and len(ciphers) != len(chunks):
-            raise ValueError("one position and one cipher for each chunk")
+        if ciphers is not None and len(ciphers) != len(plan.chunks):
+            raise ValueError(f"{len(ciphers)} ciphers for {len(plan.chunks)} chunks")
         self.reader = reader
         self.ciphers = ciphers
-        self.count = len(chunks)
+        self.count = len(plan.chunks)
         self.parts = <RunChunk*>malloc(max(1, self.count) * sizeof(RunChunk))
         if self.parts == NULL:
             raise MemoryError
         for number in range(self.count):
-            chunk = <ChunkPlan?>chunks[number]
+            chunk = plan.chunks[number]
             part = &self.parts[number]
-            part[0] = RunChunk(positions[number], chunk.length, chunk.num_values, chunk.has_dictionary)
+            part[0] = RunChunk(chunk.start if in_place else behind, chunk.length, chunk.num_values,
+                               chunk.row_group_ordinal if moves else 0, chunk.has_dictionary)
             if part.position < 0 or part.size < 0 or part.position > reader.pages.size - part.size:
                 raise ValueError(f"a chunk of {part.size} bytes at {part.position} of {reader.pages.size}")
             if ciphers is not None and not isinstance(ciphers[number], ModuleCipher):
                 raise TypeError(f"{ciphers[number]!r} is no cipher")
+            behind += part.size
             self.num_values += part.num_values
             values_size += min(max(chunk.uncompressed_size, <int64_t>0), <int64_t>LARGEST_CHUNK)
         reader.share_arrays(values_size)
@@ -132,9 +180,11 @@ cdef class ChunkRun:
             with nogil:
                 for self.current in range(self.count):
                     part = &self.parts[self.current]
-                    if self.ciphers is not None:
+                    if self.ciphers is None:
+                        reader.pages.cipher.move_to(part.ordinal)
+                    else:
                         with gil:
-                            reader.open_with(<ModuleCipher>self.ciphers[self.current])
+                            reader.pages.cipher = <ModuleCipher>self.ciphers[self.current]
                     nulls += reader.read_chunk(
                         output, offset, part.position, part.size, part.has_dictionary, part.num_values)
                     offset += part.num_values

@@ -118,16 +118,6 @@ class Fetching:
             self._is_found[slot:behind] = b"\1" * (behind - slot)
             return self._ready.pop(slot)
 
-    def take_run(self, slots: Sequence[int]) -> tuple[Stored, list[int]]:
-        """The stored bytes of whole chunks of a local file, as one, and the place of each chunk in them; as ``take``.
-
-        Args:
-            slots: places of the chunks.
-        """
-        chunks = [self._chunks[slot] for slot in slots]
-        return self._source.walk_run(
-            [(chunk.start, chunk.length) for chunk in chunks], authentic=any(chunk.is_encrypted for chunk in chunks))
-
     def look(self, slot: int) -> Stored:
         """The stored bytes of a chunk; ``take`` may still be called for the slot."""
         stored = self._ready[slot] = self.take(slot, alone=True)

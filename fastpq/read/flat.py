@@ -30,6 +30,7 @@ from fastpq.schema.types import ColumnType, Integer, Type, Unknown
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn
+    from fastpq.read.chunk_run import RunPlan
     from fastpq.read.nested import NestedReading, NestedStream
     from fastpq.schema.parquet_schema import ColumnDescriptor
 
@@ -115,17 +116,16 @@ class FlatReading:
 
     def tasks(self) -> Iterator[Task]:
         """One task for each run of chunks."""
-        for chunks, slots in self._runs():
-            rows = sum(chunk.num_rows for chunk in chunks)
-            yield Task(chunks[0].row_offset, rows, partial(self._decode_run, chunks, slots))
+        for plan in self._runs():
+            yield Task(plan.row_offset, plan.num_rows, partial(self._decode_run, plan))
 
     def whole(self) -> AnyColumn:
         """The column, after all tasks one after the other."""
         if len(self._chunks) == 1:
             self._decode(self._chunks[0], self._slots[0])
         else:
-            for chunks, slots in self._runs():
-                self._decode_run(chunks, slots)
+            for plan in self._runs():
+                self._decode_run(plan)
         return self.finish()
 
     def finish(self) -> AnyColumn:
@@ -152,30 +152,28 @@ class FlatReading:
             codes[~column.validity_mask()] = 0
         return column
 
-    def _runs(self) -> list[tuple[list[ChunkPlan], list[int]]]:
-        """Consecutive chunks to decode together, and their slots: of whole chunks of a local file, decoded into values."""
+    def _runs(self) -> list[RunPlan]:
+        """Consecutive chunks to decode together: of whole chunks of a local file, decoded into values."""
         from fastpq.read.chunk_run import cut_runs
 
-        chunks, slots = [*self._chunks], self._slots
         alone = self._judge is not None or not self._opener.source.walks_late
         variable = self._opener.type_of(self._leaf).is_variable
         width = VIEW_DTYPE.itemsize if self._layout.codes else self._output.width
-        runs = cut_runs(chunks, width, variable, -1 if alone else self._largest_run, AT_ONCE)
-        self._has_runs = len(runs) < len(chunks)
-        return [(chunks[first:behind], slots[first:behind]) for first, behind in runs]
+        runs = cut_runs([*self._chunks], width, variable, -1 if alone else self._largest_run, AT_ONCE)
+        self._has_runs = len(runs) < len(self._chunks)
+        return runs
 
-    def _decode_run(self, chunks: list[ChunkPlan], slots: list[int]) -> None:
-        if len(chunks) == 1:
-            self._decode(chunks[0], slots[0])
+    def _decode_run(self, plan: RunPlan) -> None:
+        if len(plan.chunks) == 1:
+            self._decode(plan.chunks[0], self._slots[plan.first])
             return
-        stored, positions = self._buffers.take_run(slots)
-        run = self._opener.flat_run(chunks, stored, positions, self._layout)
+        run = self._opener.flat_run(plan, self._layout)
         try:
-            nulls = run.read(self._output, chunks[0].row_offset)
+            nulls = run.read(self._output, plan.row_offset)
             if self._layout.codes:
-                self._keep_entries(run.reader, chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks))
+                self._keep_entries(run.reader, plan.row_offset, plan.num_rows)
         except ParquetError as error:
-            self._opener.place(error, chunks[run.current])
+            self._opener.place(error, plan.chunks[run.current])
             raise
         if nulls:
             self._nulls.append(nulls)

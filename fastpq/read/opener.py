@@ -26,7 +26,7 @@ from fastpq.schema.types import ColumnType
 if TYPE_CHECKING:
     from fastpq.column.nested_reader import NestedReader
     from fastpq.encryption.decryptor import FileDecryptor
-    from fastpq.read.chunk_run import ChunkRun
+    from fastpq.read.chunk_run import ChunkRun, RunPlan
 
 StringLayout = Literal["views", "offsets", "dictionary"]
 
@@ -109,43 +109,38 @@ class ChunkOpener:
         layout = layout or self.layout(chunk.column)
         return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values, judge)
 
-    def flat_run(self, chunks: list[ChunkPlan], stored: Stored, positions: list[int], layout: Layout) -> ChunkRun:
-        """A ChunkRun of chunks of a flat column.
+    def flat_run(self, plan: RunPlan, layout: Layout) -> ChunkRun:
+        """A ChunkRun of chunks of a flat column, in a local file.
 
         Args:
-            chunks: plans of the chunks, a run of ``cut_runs``.
-            stored: stored bytes of all chunks.
-            positions: place of each chunk in them.
+            plan: plan of the chunks.
             layout: storage of the values.
         """
         from fastpq.read.chunk_run import ChunkRun
 
         ciphers: list[ModuleCipher] | None = None
-        if any(chunk.is_encrypted for chunk in chunks):
-            ciphers = self._footer_key_ciphers(chunks) if all(chunk.under_footer_key for chunk in chunks) else []
-            for chunk in chunks[len(ciphers) :]:
-                try:
+        if plan.is_encrypted and not plan.under_footer_key:
+            ciphers = []
+            for chunk in plan.chunks:
+                with self.placed(chunk):
                     ciphers.append(self._cipher(chunk))
-                except ParquetError as error:
-                    self.place(error, chunk)
-                    raise
-        with self.placed(chunks[0]):
-            return ChunkRun(self.flat(chunks[0], stored, layout), chunks, positions, ciphers)
+        first = plan.chunks[0]
+        try:
+            stored, in_place = self.source.walk_run(plan.ranges, authentic=plan.is_encrypted)
+            return ChunkRun(self.flat(first, stored, layout), plan, in_place, ciphers)
+        except ParquetError as error:
+            self.place(error, first)
+            raise
 
     def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
         """The cipher of a chunk; the plan of an unencrypted one was checked against the reader's keys."""
         if not chunk.is_encrypted:
             return ModuleCipher()
+        column = chunk.column
         if chunk.under_footer_key:
-            return self._footer_key_ciphers([chunk])[0]
+            return self.decryptor.footer_key_cipher(column.path, chunk.row_group_ordinal, column.index)
         metadata = chunk.metadata
-        return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
-
-    def _footer_key_ciphers(self, chunks: list[ChunkPlan]) -> list[ModuleCipher]:
-        """The ciphers of chunks of a column that are under the footer key."""
-        column, ordinals = chunks[0].column, [chunk.row_group_ordinal for chunk in chunks]
-        with self.placed(chunks[0]):
-            return self.decryptor.footer_key_ciphers(column.path, ordinals, column.index)
+        return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, column.index)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""

@@ -14,7 +14,7 @@ from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
 from fastpq.format.slots import untracked
 from fastpq.io.source import Stored
-from fastpq.read.chunk_plan import ChunkPlan
+from fastpq.read.chunk_plan import ChunkPlan, claimed_sizes
 from fastpq.read.costs import (
     ALWAYS_PLAUSIBLE,
     LARGEST_RUN,
@@ -81,17 +81,16 @@ class Scan:
         """
         opener, source = self.opener, self.opener.source
         chunks: list[ChunkPlan] = []
-        decoded = 0
+        decoded = stored = 0
         doubtful: list[int] = []        # slots of chunks with many values by their metadata
         for column, _ in wanted:
             for leaf, of_leaf in column.leaves:
-                width = opener.layout(leaf).width
-                for chunk in of_leaf:
-                    decoded += (chunk.num_values if leaf.max_repetition_level else chunk.num_rows) * width
-                    if chunk.num_values * width > ALWAYS_PLAUSIBLE:
-                        doubtful.append(len(chunks))
-                    chunks.append(chunk)
-        stored = sum(chunk.num_bytes for chunk in chunks)
+                values, size, large = claimed_sizes(
+                    of_leaf, leaf.max_repetition_level > 0, opener.layout(leaf).width, ALWAYS_PLAUSIBLE)
+                decoded += values
+                stored += size
+                doubtful += [len(chunks) + number for number in large]
+                chunks += of_leaf
         with opener.allowance.reserved(decoded), fetching(source, chunks, opener.properties, streaming=False) as buffers:
             for slot in doubtful:
                 check_plausible(opener, chunks[slot], partial(buffers.look, slot))

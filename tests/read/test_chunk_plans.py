@@ -15,7 +15,7 @@ from fastpq import format as fmt
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.format.plain_chunk import stored_path
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.chunk_plan import ChunkPlan
+from fastpq.read.chunk_plan import ChunkPlan, claimed_sizes
 from fastpq.read.chunk_run import cut_runs
 from fastpq.read.plan import plan_chunk, plan_chunks, plan_read
 from tests.requirements import peer
@@ -197,9 +197,24 @@ def test_chunks_of_any_claimed_size_are_cut_into_runs(tmp_path: Path) -> None:
     assert entry is not None
     entry.total_uncompressed_size = (1 << 63) - 1
     chunks = plans(metadata_of(footer))[0][1]
-    assert cut_runs(chunks, 16, True, 1 << 20, 256) == [(0, 1), (1, 2), (2, 3)]
-    assert cut_runs(chunks, 16, False, 1 << 20, 256) == [(0, 3)]
-    assert cut_runs(chunks, 16, True, -1, 256) == [(0, 1), (1, 2), (2, 3)]
+    assert [run.chunks for run in cut_runs(chunks, 16, True, 1 << 20, 256)] == [[chunk] for chunk in chunks]
+    assert [run.first for run in cut_runs(chunks, 16, True, -1, 256)] == [0, 1, 2]
+    [whole] = cut_runs(chunks, 16, False, 1 << 20, 256)
+    assert (whole.chunks, whole.first, whole.row_offset, whole.num_rows) == (chunks, 0, 0, ROWS)
+    assert whole.ranges == [chunk.ranges[0] for chunk in chunks]
+    assert (whole.is_encrypted, whole.under_footer_key) == (False, False)
+
+
+def test_sizes_that_metadata_claim(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    chunks = plans(metadata_of(footer))[0][0]
+    stored = sum(chunk.num_bytes for chunk in chunks)
+    assert claimed_sizes(chunks, False, 16, 16 * GROUP) == (16 * ROWS, stored, [])
+    assert claimed_sizes(chunks, True, 8, 8 * GROUP - 1) == (8 * ROWS, stored, [0, 1])      # the last one has fewer rows
+    many = [chunk.of_rows(0, 1 << 62, 1 << 62) for chunk in chunks]
+    assert claimed_sizes(many, False, 16, 1 << 62) == (((1 << 63) - 1) // 16 * 16, stored, [0, 1, 2])
+    assert claimed_sizes([], False, 0, 0) == (0, 0, [])
 
 
 def test_more_rows_than_a_read_has_numbers_for(tmp_path: Path) -> None:

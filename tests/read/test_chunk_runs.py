@@ -15,9 +15,10 @@ from fastpq import format as fmt
 from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.column_output import ColumnOutput
 from fastpq.encryption.cipher import ModuleCipher
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read import chunk_run
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.chunk_run import ChunkRun
+from fastpq.read.chunk_run import ChunkRun, RunPlan, cut_runs
 from fastpq.read.opener import ChunkOpener
 
 ROWS, GROUP = 1000, 70          # the last row group is shorter
@@ -44,9 +45,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of chunks of each run."""
     found: list[int] = []
 
-    def counted(reader: ChunkReader, chunks: list[ChunkPlan], *others: Any) -> ChunkRun:
-        found.append(len(chunks))
-        return ChunkRun(reader, chunks, *others)
+    def counted(reader: ChunkReader, plan: RunPlan, *others: Any) -> ChunkRun:
+        found.append(len(plan.chunks))
+        return ChunkRun(reader, plan, *others)
 
     monkeypatch.setattr(chunk_run, "ChunkRun", counted)
     return found
@@ -81,6 +82,19 @@ def test_runs_of_encrypted_chunks(tmp_path: Path, runs: list[int]) -> None:
     read = fastpq.read_table(tmp_path / "file", decryption_properties=fastpq.FileDecryptionProperties(KEY), threads=1)
     assert pa.table(read).cast(made.schema).equals(made)
     assert runs == [-(-ROWS // GROUP)] * made.num_columns
+
+
+def test_an_ordinal_outside_of_the_format_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fastpq.write_table(
+        table(), tmp_path / "file", row_group_size=GROUP, encryption_properties=fastpq.FileEncryptionProperties(KEY))
+    for wrong, message in ((1 << 15, "ordinal 32768"), (-1, "ordinal -1"), (9, "does not authenticate")):
+        numbers = [0, 1, 2, wrong, *range(4, -(-ROWS // GROUP))]
+        monkeypatch.setattr(FileMetaData, "row_group_ordinals", numbers)
+        with pytest.raises(fastpq.CryptoError, match=message) as caught:
+            fastpq.read_table(
+                tmp_path / "file", columns=["required"], decryption_properties=fastpq.FileDecryptionProperties(KEY), threads=1)
+        row_group = 3 if "ordinal" in message else wrong        # a tag belongs to an ordinal
+        assert (caught.value.context["column"], caught.value.context["row_group"]) == ("required", row_group)
 
 
 def test_runs_end_at_a_number_of_bytes(tmp_path: Path, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +166,8 @@ def test_an_encrypted_chunk_among_others_is_refused(tmp_path: Path) -> None:
 class Unread:
     """A run whose values are not read."""
 
-    def __init__(self, run: ChunkRun, chunks: list[ChunkPlan], reader: ChunkReader) -> None:
-        self.run, self.chunks, self.reader = run, chunks, reader
+    def __init__(self, run: ChunkRun, plan: RunPlan, reader: ChunkReader) -> None:
+        self.run, self.plan, self.reader = run, plan, reader
         self.current = 0
 
     def read(self, output: ColumnOutput, offset: int) -> int:
@@ -165,8 +179,8 @@ def unread(path: Path, column: str, monkeypatch: pytest.MonkeyPatch) -> Unread:
     """The run of all chunks of a column before their first values, and the output."""
     given: list[Unread] = []
 
-    def kept(reader: ChunkReader, chunks: list[ChunkPlan], *others: Any) -> Unread:
-        given.append(Unread(ChunkRun(reader, chunks, *others), chunks, reader))
+    def kept(reader: ChunkReader, plan: RunPlan, *others: Any) -> Unread:
+        given.append(Unread(ChunkRun(reader, plan, *others), plan, reader))
         return given[-1]
 
     with monkeypatch.context() as patch:
@@ -182,20 +196,17 @@ def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for target, offset in ((output, 1), (output, -1), (ColumnOutput(ROWS - 1, 8, False), 0), (ColumnOutput(ROWS, 4, False), 0)):
         with pytest.raises(ValueError, match=r"rows at|width"):
             run.read(target, offset)
-    one = found.chunks[:1]
-    for positions in ([], [0, 0]):
-        with pytest.raises(ValueError, match="one position"):
-            ChunkRun(reader, one, positions)
-    with pytest.raises(ValueError, match="one position"):
-        ChunkRun(reader, one, [0], [])
-    for position in (-1, 1 << 40):
-        with pytest.raises(ValueError, match="a chunk of"):
-            ChunkRun(reader, one, [position])
+    [one] = cut_runs(found.plan.chunks[:1], 8, False, -1, 1)
+    [all_but_one] = cut_runs(found.plan.chunks[1:], 8, False, 1 << 20, 256)
+    with pytest.raises(ValueError, match="0 ciphers for 1"):
+        ChunkRun(reader, one, False, [])
+    with pytest.raises(ValueError, match="a chunk of"):
+        ChunkRun(reader, all_but_one, True)         # the reader has the bytes of the chunks alone
     with pytest.raises(TypeError, match="cipher"):
-        ChunkRun(reader, one, [0], ["none"])        # type: ignore[list-item]
+        ChunkRun(reader, one, False, ["none"])      # type: ignore[list-item]
     with pytest.raises(TypeError):
-        ChunkRun(reader, [None], [0])               # type: ignore[list-item]
-    assert ChunkRun(reader, [], []).read(output, 0) == 0
+        cut_runs([None], 8, False, -1, 1)           # type: ignore[list-item]
+    assert cut_runs([], 8, False, -1, 1) == []
     for _ in range(2):
         assert run.read(output, 0) == 0
         assert output.values.view(np.float64).tolist() == made["required"].to_pylist()
@@ -205,10 +216,12 @@ def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "file")
     opened: list[ChunkReader] = []
+    chunks: list[ChunkPlan] = []
     flat_reader = ChunkOpener.flat
 
     def kept(self: ChunkOpener, *arguments: Any) -> ChunkReader:
         chunk, stored, layout = arguments[:3]
+        chunks.append(chunk)
         opened.append(flat_reader(self, chunk, stored, layout, lambda values, buffers: np.zeros(len(values), np.uint8)))
         return opened[-1]
 
@@ -216,7 +229,7 @@ def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="an output of width"):
         file.read(["words"], row_groups=[0])
     with pytest.raises(TypeError, match="verdicts"):
-        ChunkRun(opened[0], [], [])
+        ChunkRun(opened[0], cut_runs(chunks, 16, True, -1, 1)[0], False)
 
 
 def test_chunks_of_several_codecs(tmp_path: Path, runs: list[int]) -> None:
