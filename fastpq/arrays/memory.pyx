@@ -9,7 +9,7 @@ from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 cimport cython
 
@@ -310,6 +310,17 @@ def empty(int64_t size):
     if size < <int64_t>1 << SMALLEST_SHIFT:
         return np.empty(size, np.uint8)
     return np.frombuffer(Block(<size_t>size), np.uint8, size)
+
+
+def zeros(int64_t size):
+    """As ``empty``, of zeros; the GIL is not held while a large array is cleared."""
+    cdef Block block
+    if size < <int64_t>1 << SMALLEST_SHIFT:
+        return np.zeros(size, np.uint8)
+    block = Block(<size_t>size)
+    with nogil:
+        memset(block.data, 0, <size_t>size)
+    return np.frombuffer(block, np.uint8, size)
 
 
 def idle_bytes():

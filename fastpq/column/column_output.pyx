@@ -2,8 +2,6 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-import numpy as np
-
 from fastpq.arrays import memory
 from fastpq.errors import LimitError
 
@@ -28,7 +26,7 @@ cdef class ColumnOutput(Output):
         self.width = width
         try:
             self.values = memory.empty(rows * width) if values is None else values
-            self.validity = np.zeros((rows + 7) // 8, dtype=np.uint8) if nullable else None
+            self.validity = memory.zeros((rows + 7) // 8) if nullable else None
         except (MemoryError, ValueError) as error:
             raise LimitError(f"no memory for {rows} values of {width} bytes") from error
         self.buffers = []

@@ -28,6 +28,7 @@ cdef class GcmContext:
     cdef AesKey key
     cdef EVP_CIPHER_CTX* encryption     # copies of the key's contexts, made at the first use
     cdef EVP_CIPHER_CTX* decryption
+    cdef object windows                 # Windows; made at the first large module
 
     # Writes a fresh nonce, size bytes of ciphertext and the tag to out. Sizes are below 2^31, in all functions here.
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil

@@ -2,10 +2,9 @@
 """AES-GCM and AES-CTR over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1)."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -262,6 +261,55 @@ cdef class AesKey:
 
 
 @cython.final
+@cython.no_gc
+cdef class Window:
+    """Bytes somewhere in memory as a buffer, while a function of another package is called."""
+
+    cdef const uint8_t* data
+    cdef int64_t size
+    cdef bint is_writable
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, <void*>self.data, <Py_ssize_t>self.size, not self.is_writable, flags)
+
+    cdef Window at(self, const uint8_t* data, int64_t size):
+        self.data, self.size = data, size
+        return self
+
+
+@cython.final
+@cython.no_gc
+cdef class Windows:
+    """The arguments of a function of a LargeAead, made once: a call for each module takes little time under the GIL."""
+
+    cdef Window nonce
+    cdef Window data
+    cdef Window aad
+    cdef Window out
+
+    def __cinit__(self):
+        self.nonce, self.data, self.aad, self.out = Window(), Window(), Window(), Window()
+        self.out.is_writable = True
+
+    cdef int seal(self, large, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
+                  uint8_t* out) except -1:
+        """Write ciphertext and tag to out."""
+        large.seal_into(self.nonce.at(nonce, NONCE_SIZE), self.data.at(plain, size), self.aad.at(aad, aad_size),
+                        self.out.at(out, size + TAG_SIZE))
+        return 0
+
+    cdef int open(self, large, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size,
+                  uint8_t* out) except -1:
+        """Decrypt size bytes of ciphertext, with the tag behind, into out; returns 1 if authentic, else 0."""
+        try:
+            large.open_into(self.nonce.at(nonce, NONCE_SIZE), self.data.at(sealed, size + TAG_SIZE), self.aad.at(aad, aad_size),
+                            self.out.at(out, size))
+        except large.refusal:
+            return 0
+        return 1
+
+
+@cython.final
 cdef class GcmContext:
     """AES-GCM under one key, for one thread at a time.
 
@@ -283,8 +331,9 @@ cdef class GcmContext:
         check(next_nonce(out), "make a nonce")
         if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
-                self.key._large().seal_into(view_of(out, NONCE_SIZE), view_of(plain, size), view_of(aad, aad_size),
-                                            room_at(out + NONCE_SIZE, size + TAG_SIZE))
+                if self.windows is None:
+                    self.windows = Windows()
+                (<Windows>self.windows).seal(self.key._large(), out, aad, aad_size, plain, size, out + NONCE_SIZE)
             wipe_registers()
             return 0
         if self.encryption == NULL:
@@ -294,15 +343,16 @@ cdef class GcmContext:
     cdef int open(self, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
         cdef int authentic = 0
         if size >= SMALLEST_LARGE and size >= decide_large():
-            with gil:
-                try:
-                    authentic = self.key._large().open_into(
-                        view_of(sealed, NONCE_SIZE), view_of(sealed + NONCE_SIZE, size + TAG_SIZE),
-                        view_of(aad, aad_size), room_at(out, size))
-                finally:
-                    if not authentic:
-                        OPENSSL_cleanse(out, <size_t>size)
-                    wipe_registers()
+            try:
+                with gil:
+                    if self.windows is None:
+                        self.windows = Windows()
+                    authentic = (<Windows>self.windows).open(
+                        self.key._large(), sealed, aad, aad_size, sealed + NONCE_SIZE, size, out)
+            finally:
+                if not authentic:
+                    OPENSSL_cleanse(out, <size_t>size)
+                wipe_registers()
             return authentic
         if self.decryption == NULL:
             self.decryption = copy_context(self.key.decryption)
@@ -356,14 +406,6 @@ cdef class CtrContext:
         return ctr_apply(self.context, sealed, sealed + NONCE_SIZE, <int>size, out)
 
 
-cdef object view_of(const uint8_t* data, int64_t size):
-    return PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ)
-
-
-cdef object room_at(uint8_t* data, int64_t size):
-    return PyMemoryView_FromMemory(<char*>data, size, PyBUF_WRITE)
-
-
 def seal_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not None, bytes plain not None, str backend not None):
     """Ciphertext and tag under a chosen nonce: for known-answer tests and for measuring, never for data.
 
@@ -379,7 +421,8 @@ def seal_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
     key.count()
     out = PyBytes_FromStringAndSize(NULL, len(plain) + TAG_SIZE)
     if backend == "cryptography":
-        key._large().seal_into(nonce, plain, aad, room_at(<uint8_t*>PyBytes_AS_STRING(out), len(out)))
+        Windows().seal(key._large(), <const uint8_t*>nonce, <const uint8_t*>aad, len(aad), <const uint8_t*>plain, len(plain),
+                       <uint8_t*>PyBytes_AS_STRING(out))
         return out
     context = copy_context(key.encryption)
     try:
@@ -398,7 +441,8 @@ def open_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
         return None
     out = bytearray(len(sealed) - TAG_SIZE)
     if backend == "cryptography":
-        authentic = key._large().open_into(nonce, sealed, aad, out)
+        authentic = Windows().open(key._large(), <const uint8_t*>nonce, <const uint8_t*>aad, len(aad), <const uint8_t*>sealed,
+                                   len(out), <uint8_t*>PyByteArray_AS_STRING(out))
     else:
         context = copy_context(key.decryption)
         try:

@@ -21,21 +21,17 @@ class LargeAead:
 
     Args:
         key: the key; the caller may wipe the buffer as soon as the constructor returns.
+
+    Attributes:
+        seal_into: called with buffers (nonce, plaintext, AAD, out), writes ciphertext and tag to out, of 16 bytes more.
+        open_into: called with buffers (nonce, ciphertext and tag, AAD, out), writes the plaintext to out, of 16 bytes less.
+        refusal: class of the exception of open_into for a tag that is not authentic.
     """
 
-    __slots__ = ("_aead",)
+    __slots__ = ("open_into", "refusal", "seal_into")
 
     def __init__(self, key: bytearray) -> None:
-        self._aead = AESGCM(key)
-
-    def seal_into(self, nonce: memoryview, plain: memoryview, aad: memoryview, out: memoryview) -> None:
-        """Write ciphertext and tag to out, a buffer 16 bytes longer than plain."""
-        self._aead.encrypt_into(nonce, plain, aad, out)
-
-    def open_into(self, nonce: memoryview, sealed: memoryview, aad: memoryview, out: memoryview) -> bool:
-        """Write the plaintext of ciphertext and tag to out, a buffer 16 bytes shorter; returns whether the tag is authentic."""
-        try:
-            self._aead.decrypt_into(nonce, sealed, aad, out)
-        except InvalidTag:
-            return False
-        return True
+        aead = AESGCM(key)
+        self.seal_into = aead.encrypt_into      # called for each module, while the GIL is held: no function of ours between
+        self.open_into = aead.decrypt_into
+        self.refusal = InvalidTag

@@ -71,6 +71,8 @@ class PathMap(Generic[T]):
 
     def find(self, path: tuple[str, ...]) -> T | None:
         """The value of the longest path that covers a column, or None."""
+        if not self.is_given:
+            return None
         for size in range(len(path), 0, -1):
             covering = path[:size]
             if covering in self._exact:

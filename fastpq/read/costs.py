@@ -29,7 +29,7 @@ AT_ONCE = 256
 
 # Stored and decoded bytes of consecutive chunks that are decoded without the interpreter between them; enough for few calls
 # of Python, and few enough to share a column between threads, and to answer Ctrl-C soon (benchmarks.gil).
-LARGEST_RUN = 64 << 20
+LARGEST_RUN = 128 << 20
 # Tasks of a read with threads, for each thread; with fewer, threads wait for the last of them.
 TASKS_A_THREAD = 8
 

@@ -27,11 +27,12 @@ class SchemaNode:
         top: the node directly under the root on the path to this node; the root for the root.
     """
 
-    __slots__ = ("element", "max_definition_level", "max_repetition_level", "nullable", "parent", "top")
+    __slots__ = ("_path", "element", "max_definition_level", "max_repetition_level", "nullable", "parent", "top")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None) -> None:
         self.element = element
         self.parent = parent
+        self._path: tuple[str, ...] | None = None       # made on first use
         self.nullable = element.repetition_type == OPTIONAL
         self.top: SchemaNode = self if parent is None or parent.parent is None else parent.top
         if parent is None:
@@ -43,12 +44,14 @@ class SchemaNode:
     @property
     def path(self) -> tuple[str, ...]:
         """Names of the nodes from below the root down to this node."""
-        names = []
-        node: SchemaNode = self
-        while node.parent is not None:
-            names.append(node.element.name)
-            node = node.parent
-        return tuple(reversed(names))
+        if self._path is None:
+            names = []
+            node: SchemaNode = self
+            while node.parent is not None:
+                names.append(node.element.name)
+                node = node.parent
+            self._path = tuple(reversed(names))
+        return self._path
 
     @property
     def name(self) -> str:
