@@ -313,7 +313,14 @@ def empty(int64_t size):
 
 
 def zeros(int64_t size):
-    """As ``empty``, of zeros; the GIL is not held while a large array is cleared."""
+    """A writable array of zeros, as ``empty``; the GIL is not held while a large array is cleared.
+
+    Args:
+        size: bytes.
+
+    Raises:
+        MemoryError: there is no memory.
+    """
     cdef Block block
     if size < <int64_t>1 << SMALLEST_SHIFT:
         return np.zeros(size, np.uint8)

@@ -14,6 +14,11 @@ from fastpq.format.page_header cimport PageHeader
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 
+cdef enum:
+    PAGE_TYPES = 4          # numbers of page types that are written are below
+    ENCODINGS = 32          # and numbers of encodings
+
+
 # Sizes of the levels in front of the values of a page body.
 cdef struct PageLevels:
     int64_t size                        # of both streams, with their length prefixes
@@ -28,6 +33,11 @@ cdef class ChunkWriter:
     cdef object settings
     cdef int max_definition_level
     cdef int max_repetition_level
+    cdef int64_t data_page_size         # bounds of a page, of the settings
+    cdef int64_t data_page_rows
+    cdef int64_t most_dictionary_size
+    cdef bint keep_dictionary
+    cdef bint has_bloom_filter
     cdef bint version_2
     cdef bint checksums
     cdef ValueWriter values             # of pages without dictionary
@@ -37,7 +47,7 @@ cdef class ChunkWriter:
     cdef readonly Pieces pieces         # stored pages with their headers
     cdef readonly int64_t uncompressed_size
     cdef readonly int64_t dictionary_page_size      # stored, with header; 0 without dictionary
-    cdef readonly dict page_counts      # (page type, encoding) -> number of pages
+    cdef int64_t[PAGE_TYPES][ENCODINGS] counts      # of pages
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
     cdef readonly PageLog pages         # of the data pages
@@ -54,24 +64,26 @@ cdef class ChunkWriter:
     cdef void _free(self) noexcept nogil
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
-    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
+    cdef int _write_rows(self, int64_t start, int64_t stop) except -1 nogil
+    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1 nogil
     cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
-                         Slice** slices) except -1
+                         Slice** slices) except -1 nogil
     cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes) noexcept nogil
-    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
-    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1
-    cdef int _add_levels(self, int64_t start, int64_t rows) except -1
+    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1 nogil
+    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1 nogil
+    cdef int _add_levels(self, int64_t start, int64_t rows) except -1 nogil
     cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
-                        const uint8_t* values) except -1
-    cdef int _begin_bloom_filter(self, int64_t distinct) except -1
-    cdef int _write_dictionary(self) except -1
-    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1
-    cdef int _write_values(self, int64_t start, int64_t rows) except -1
-    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL
+                        const uint8_t* values) except -1 nogil
+    cdef int _begin_bloom_filter(self, int64_t distinct) except -1 nogil
+    cdef int _write_dictionary(self) except -1 nogil
+    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1 nogil
+    cdef int _write_values(self, int64_t start, int64_t rows) except -1 nogil
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL nogil
     cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
                                 uint8_t* out) noexcept nogil
     cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, const uint8_t* body,
-                              int64_t size, PageLevels levels, bint in_column) except -1
+                              int64_t size, PageLevels levels, bint in_column) except -1 nogil
+    cdef int _check_size(self, int64_t size) except -1 nogil
     cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
-                             bint in_column) except -1
+                             bint in_column) except -1 nogil
     cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil

@@ -3,7 +3,6 @@
 One ChunkWriter makes one column chunk; the caller writes its pieces to the file, in order.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -22,6 +21,7 @@ from fastpq.encodings.numbers cimport PLAIN, PLAIN_DICTIONARY, RLE
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
 from fastpq.encodings.views cimport Slice, slices_size
 from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.gcm cimport MODULE_OVERHEAD
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
 from fastpq.format.page_header cimport (
     PAGE_HEADER_BOUND, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader, write_page_header,
@@ -57,6 +57,11 @@ cdef class ChunkWriter:
         self.settings = settings
         self.max_definition_level = settings.max_definition_level
         self.max_repetition_level = settings.max_repetition_level
+        self.data_page_size = settings.data_page_size
+        self.data_page_rows = settings.data_page_rows
+        self.most_dictionary_size = settings.dictionary_page_size
+        self.keep_dictionary = settings.keep_dictionary
+        self.has_bloom_filter = settings.bloom_filter_fpp is not None
         self.version_2 = settings.version_2
         self.checksums = settings.checksums
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
@@ -65,7 +70,6 @@ cdef class ChunkWriter:
         self.pages = PageLog(settings.order, width, settings.total_order)
         self.distinct_count = -1
         self.pieces = Pieces(give)
-        self.page_counts = {}
 
     def __dealloc__(self):
         with nogil:             # the operating system takes long to take large blocks back
@@ -75,6 +79,17 @@ cdef class ChunkWriter:
     def stored_size(self):
         """Bytes of the stored pages with their headers."""
         return self.pieces.size
+
+    @property
+    def page_counts(self):
+        """Number of pages by page type and encoding."""
+        cdef int type, encoding
+        found = {}
+        for type in range(PAGE_TYPES):
+            for encoding in range(ENCODINGS):
+                if self.counts[type][encoding]:
+                    found[type, encoding] = self.counts[type][encoding]
+        return found
 
     cdef void _free(self) noexcept nogil:
         """Free scratch memory."""
@@ -92,7 +107,7 @@ cdef class ChunkWriter:
             return
         cdef DictionaryEncoder dictionary = self.input.new_dictionary()
         mapping = entries.codes(dictionary)
-        if dictionary.plain_size <= <int64_t>self.settings.dictionary_page_size:
+        if dictionary.plain_size <= self.most_dictionary_size:
             self.dictionary = dictionary
             self.is_begun = True
             if self.input.reader is not None and self.input.reader.entries() == len(mapping):
@@ -106,58 +121,65 @@ cdef class ChunkWriter:
             LimitError: a page over 2^31 - 1 bytes, or an ordinal over 32767.
             SchemaError: a value does not fit the column's type.
         """
-        cdef int64_t row = start
         if not 0 <= start <= stop <= self.input.rows or self.pieces.size:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
+        with nogil:
+            self._write_rows(start, stop)
+            self._free()        # for the next chunk: this one may wait for others before it is written
+            self.input.free()
+        if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
+            self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
+        self.dictionary = None
+        self.pieces.finish()
+
+    cdef int _write_rows(self, int64_t start, int64_t stop) except -1 nogil:
+        """All pages of the chunk; the interpreter is asked to take stored pages alone, and for errors."""
+        cdef int64_t row = start, rows
         self.input.places_in = NULL
         self.num_values = self._entries(start, stop - start)
         self.null_count = self.num_values - self.input.count_present(start, stop - start)
         if self.null_count and not self.max_definition_level:
-            raise SchemaError(f"{self.null_count} nulls in a required column")
+            with gil:
+                raise SchemaError(f"{self.null_count} nulls in a required column")
         if self.dictionary is not None:
             row = self._dictionary_rows(start, stop)
-        if self.settings.bloom_filter_fpp is not None and self.bloom_filter is None:
+        if self.has_bloom_filter and self.bloom_filter is None:
             self._begin_bloom_filter(self.num_values - self.null_count)
         while row < stop:
             rows = self._page_rows(row, stop)
             self._write_values(row, rows)
             row += rows
-        if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
-            self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
-        self.dictionary = None
-        self.pieces.finish()
-        with nogil:             # for the next chunk: this one may wait for others before it is written
-            self._free()
-            self.input.free()
-
-    cdef int _begin_bloom_filter(self, int64_t distinct) except -1:
-        """Make an empty filter for a number of distinct values; bloom_filter_ndv of the settings takes precedence."""
-        ndv = self.settings.bloom_filter_ndv
-        self.bloom_filter = SplitBlockBloomFilter(bytes_for(distinct if ndv is None else ndv, self.settings.bloom_filter_fpp))
         return 0
 
-    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1:
+    cdef int _begin_bloom_filter(self, int64_t distinct) except -1 nogil:
+        """Make an empty filter for a number of distinct values; bloom_filter_ndv of the settings takes precedence."""
+        with gil:
+            ndv = self.settings.bloom_filter_ndv
+            size = bytes_for(distinct if ndv is None else ndv, self.settings.bloom_filter_fpp)
+            self.bloom_filter = SplitBlockBloomFilter(size)
+        return 0
+
+    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1 nogil:
         """Begin the next page of the log; the caller observes the values next."""
         self.pages.add(rows, self._entries(start, rows), present)
         if self.input.levels is not None:
             self._add_levels(start, rows)
         return 0
 
-    cdef int _add_levels(self, int64_t start, int64_t rows) except -1:
+    cdef int _add_levels(self, int64_t start, int64_t rows) except -1 nogil:
         cdef int64_t first = self.input.levels.entry_starts[start], entries = self._entries(start, rows)
         self.pages.observe_levels(self.input.levels.repetition.data + first, entries, self.max_repetition_level)
         self.pages.observe_levels(self.input.levels.definition.data + first, entries, self.max_definition_level)
         return 0
 
     cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
-                        const uint8_t* values) except -1:
+                        const uint8_t* values) except -1 nogil:
         """Log a dictionary-encoded page; slices are NULL for values that are known by their codes alone."""
         self._add_page(start, rows, present)
         if not self.input.variable:
             return self.pages.observe_fixed(values, present)
-        with nogil:
-            self.pages.last().unencoded = (
-                self.dictionary.slices_size(codes, present) if slices == NULL else slices_size(slices, present))
+        self.pages.last().unencoded = (
+            self.dictionary.slices_size(codes, present) if slices == NULL else slices_size(slices, present))
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
@@ -179,68 +201,63 @@ cdef class ChunkWriter:
                 high = middle - 1
         return low
 
-    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1:
+    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """Write the leading rows as dictionary-encoded pages; returns the row behind the last one.
 
         The dictionary ends when full, or after the first page if plain values are smaller.
         """
-        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0
-        cdef int64_t most_rows = self.settings.data_page_rows
-        cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes at most four bytes
+        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
+        cdef int64_t most_entries = self.data_page_size // 4        # an index takes at most four bytes
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint32_t* codes
-        cdef bint full = False, pays
-        cdef list pages = []
-        with nogil:
-            scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
-        codes = <uint32_t*>self.codes.data
+        cdef bint full = False
+        codes = <uint32_t*>scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
         while row < stop:
-            rows = self._rows_within(row, min(most_rows, stop - row), most_entries)
+            rows = self._rows_within(row, min(self.data_page_rows, stop - row), most_entries)
             done = self._encode(row, rows, codes + taken, &present, &values, &slices)
-            if row == start and not (self.is_begun or self.settings.keep_dictionary):
-                with nogil:
-                    pays = self._dictionary_pays(done, present, codes)
-                if not pays:
-                    return start
+            if row == start and not (self.is_begun or self.keep_dictionary or self._dictionary_pays(done, present, codes)):
+                return start
             full = done < present
             if full:
                 rows = self.input.rows_of(row, rows, done)
                 present = self.input.count_present(row, rows)
             if rows:
                 self._log_codes(row, rows, present, codes + taken, slices, values)
-                pages.append((row, rows, taken, present))
             taken += present
             row += rows
             if full:
                 break
-        if not pages:
+        if self.pages.count() == 0:
             return start
         if not full and not self.is_begun:
             self.distinct_count = self.dictionary.table.count
-        if self.settings.bloom_filter_fpp is not None:
+        if self.has_bloom_filter:
             self._begin_bloom_filter(self.num_values - self.null_count if full else self.dictionary.table.count)
         self._write_dictionary()
-        for first, rows, taken, present in pages:
-            self._write_indices(first, rows, codes + taken, present)
+        row = start
+        for page in range(self.pages.count()):
+            rows, present = self.pages.page(page).rows, self.pages.page(page).present
+            self._write_indices(row, rows, codes, present)
+            row += rows
+            codes += present
         return row
 
     cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
-                         Slice** slices) except -1:
+                         Slice** slices) except -1 nogil:
         """Codes of the values in rows; returns the number of encoded values, fewer than present where the dictionary is full."""
-        cdef int64_t limit = self.settings.dictionary_page_size, done
+        cdef int64_t limit = self.most_dictionary_size, done
         if self.mapping != NULL:
-            with nogil:
-                present[0] = self.input.mapped(start, rows, self.mapping, codes)
+            present[0] = self.input.mapped(start, rows, self.mapping, codes)
             return present[0]
-        with nogil:
-            if self.input.variable:
-                done = self.input.encode(start, rows, self.dictionary, limit, codes, present, slices)
-            else:
-                present[0] = self.input.fixed(start, rows, values)
-                done = self.dictionary.encode_fixed(values[0], present[0], limit, codes)
+        if self.input.variable:
+            done = self.input.encode(start, rows, self.dictionary, limit, codes, present, slices)
+        else:
+            present[0] = self.input.fixed(start, rows, values)
+            done = self.dictionary.encode_fixed(values[0], present[0], limit, codes)
         if done < 0:
-            raise MemoryError("the dictionary's hash table")
+            with gil:
+                raise MemoryError("the dictionary's hash table")
         return done
 
     cdef bint _dictionary_pays(self, int64_t done, int64_t present, const uint32_t* codes) noexcept nogil:
@@ -252,73 +269,69 @@ cdef class ChunkWriter:
             plain_size = 4 * present + self.dictionary.slices_size(codes, present)
         return self.dictionary.plain_size + done * bits // 8 < plain_size
 
-    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
+    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """The number of rows of the next page of plain values, at least one."""
-        cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
-        cdef int64_t size, bound = self.settings.data_page_size, present
+        cdef int64_t rows = min(self.data_page_rows, stop - start)
+        cdef int64_t size, bound = self.data_page_size, present
         cdef Slice* slices
         if not self.input.variable:
             return self._rows_within(start, rows, bound // <int64_t>max(self.input.stored_width, <size_t>1))
         rows = self._rows_within(start, rows, bound)
         while True:
-            with nogil:
-                present = self.input.slices(start, rows, &slices)
-                size = 4 * present + slices_size(slices, present)
+            present = self.input.slices(start, rows, &slices)
+            size = 4 * present + slices_size(slices, present)
             if size <= bound or rows <= 1:
                 return rows
             rows = max(1, min(rows - 1, rows * bound // size))
 
-    cdef int _write_dictionary(self) except -1:
+    cdef int _write_dictionary(self) except -1 nogil:
         cdef PageHeader header
         cdef int64_t size = self.dictionary.plain_size
         cdef const uint8_t* body = self.dictionary.fixed_values()
-        with nogil:
-            self.dictionary.end()
+        self.dictionary.end()
+        if self.input.variable:
+            body = scratch_reserve(&self.body, <size_t>size)
+            self.dictionary.write_plain(<uint8_t*>body)
+        if self.bloom_filter is not None:
             if self.input.variable:
-                body = scratch_reserve(&self.body, <size_t>size)
-                self.dictionary.write_plain(<uint8_t*>body)
-            if self.bloom_filter is not None:
-                if self.input.variable:
-                    self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
-                else:
-                    self.bloom_filter.insert_fixed(
-                        self.dictionary.fixed_values(), self.input.stored_width, self.dictionary.table.count)
+                self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
+            else:
+                self.bloom_filter.insert_fixed(
+                    self.dictionary.fixed_values(), self.input.stored_width, self.dictionary.table.count)
         header.type = TYPE_DICTIONARY_PAGE
         header.num_values = <int32_t>self.dictionary.table.count
         header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
         self.dictionary_page_size = self._write_page(&header, body, size, 0, False)
+        return 0
 
-    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
+    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1 nogil:
         cdef int width = self.dictionary.code_width()
         cdef int64_t size
         cdef PageLevels levels
         cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels)
-        with nogil:
-            body[levels.size] = <uint8_t>width
-            size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
+        body[levels.size] = <uint8_t>width
+        size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
         return self._write_data_page(self.index_encoding, start, rows, present, body, size, levels, False)
 
-    cdef int _write_values(self, int64_t start, int64_t rows) except -1:
+    cdef int _write_values(self, int64_t start, int64_t rows) except -1 nogil:
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint8_t* body
         cdef int64_t present, size = 0
         cdef PageLevels levels
-        with nogil:
-            if self.input.variable:
-                present = self.input.slices(start, rows, &slices)
-                size = 4 * present + slices_size(slices, present)
-                if self.bloom_filter is not None:
-                    self.bloom_filter.insert_slices(slices, present)
-            else:
-                present = self.input.fixed(start, rows, &values)
-                size = present * <int64_t>self.input.stored_width
-                if self.bloom_filter is not None:
-                    self.bloom_filter.insert_fixed(values, self.input.stored_width, present)
-        if size > LARGEST_PAGE:
-            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+        if self.input.variable:
+            present = self.input.slices(start, rows, &slices)
+            size = 4 * present + slices_size(slices, present)
+            if self.bloom_filter is not None:
+                self.bloom_filter.insert_slices(slices, present)
+        else:
+            present = self.input.fixed(start, rows, &values)
+            size = present * <int64_t>self.input.stored_width
+            if self.bloom_filter is not None:
+                self.bloom_filter.insert_fixed(values, self.input.stored_width, present)
+        self._check_size(size)
         self._add_page(start, rows, present)
         if self.input.variable:
             self.pages.last().unencoded = size - 4 * present
@@ -329,11 +342,10 @@ cdef class ChunkWriter:
             memset(&levels, 0, sizeof(levels))
             return self._write_data_page(PLAIN, start, rows, present, values, size, levels, True)
         body = self._body(start, rows, present, self.values.bound(present, size), &levels)
-        with nogil:
-            size = levels.size + self.values.write(values, slices, present, body + levels.size)
+        size = levels.size + self.values.write(values, slices, present, body + levels.size)
         return self._write_data_page(self.values.encoding, start, rows, present, body, size, levels, False)
 
-    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL nogil:
         """Memory for a page body: the written levels, and room for bound bytes of values."""
         cdef int64_t entries = self._entries(start, rows), room = 0
         cdef int64_t prefix = 0 if self.version_2 else 4
@@ -363,14 +375,15 @@ cdef class ChunkWriter:
         return bytes_to_levels(levels + self.input.levels.entry_starts[start], entries, max_level, out)
 
     cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, const uint8_t* body,
-                              int64_t size, PageLevels levels, bint in_column) except -1:
+                              int64_t size, PageLevels levels, bint in_column) except -1 nogil:
         """Write a page of a body of levels and values; in_column: the body is the column's own memory, not to be copied."""
         cdef PageHeader header
         cdef int64_t entries = self._entries(start, rows)
         if self.ordinal > LARGEST_PAGE_ORDINAL:
-            raise LimitError(f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
-        if size > LARGEST_PAGE:
-            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+            with gil:
+                raise LimitError(
+                    f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
+        self._check_size(size)
         header.num_values = <int32_t>entries
         header.encoding = encoding
         header.uncompressed_page_size = <int32_t>size
@@ -387,48 +400,52 @@ cdef class ChunkWriter:
             header.repetition_level_encoding = RLE
         self.pages.page(self.ordinal).size = self._write_page(&header, body, size, levels.size, in_column)
         self.ordinal += 1
+        return 0
+
+    cdef int _check_size(self, int64_t size) except -1 nogil:
+        if size > LARGEST_PAGE:
+            with gil:
+                raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+        return 0
 
     cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
-                             bint in_column) except -1:
+                             bint in_column) except -1 nogil:
         """Compress and seal a body, seal its header and add both to the pieces; returns the stored size of both."""
         cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
         cdef int module = DICTIONARY_PAGE if dictionary else DATA_PAGE
         cdef uint8_t room[PAGE_HEADER_BOUND]
+        cdef uint8_t sealed_header[PAGE_HEADER_BOUND + MODULE_OVERHEAD]
         cdef int64_t sealed_size, header_size
         cdef uint8_t* encrypted
         cdef const uint8_t* stored = body
         if not self.version_2:
             levels_size = 0         # compressed with the values
         if self.codec.number:
-            with nogil:
-                stored = self._compress(body, &size, levels_size)
+            stored = self._compress(body, &size, levels_size)
         sealed_size = self.cipher.sealed_size(module, size)
-        if sealed_size > LARGEST_PAGE:
-            raise LimitError(f"a stored page of {sealed_size} bytes: no page can be larger than {LARGEST_PAGE}")
+        self._check_size(sealed_size)
         if sealed_size != size:
-            with nogil:
-                encrypted = scratch_reserve(&self.encrypted, <size_t>sealed_size)
-                self.cipher.seal_to(module, <int>self.ordinal, stored, size, levels_size, encrypted)
-                stored = encrypted
+            encrypted = scratch_reserve(&self.encrypted, <size_t>sealed_size)
+            self.cipher.seal_to(module, <int>self.ordinal, stored, size, levels_size, encrypted)
+            stored = encrypted
         header.compressed_page_size = <int32_t>sealed_size
         header.has_crc = self.checksums
         header.crc = 0
         if self.checksums:
-            with nogil:
-                header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size)
+            header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size)
         header_size = write_page_header(header, room)
         module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
-        sealed_header = self.cipher.seal(module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, header_size))
-        self.pieces.append(<const uint8_t*>PyBytes_AS_STRING(sealed_header), <size_t>len(sealed_header))
+        self.cipher.seal_to(module, <int>self.ordinal, room, header_size, 0, sealed_header)
+        header_size = self.cipher.sealed_size(module, header_size)
+        self.pieces.append(sealed_header, <size_t>header_size)
         if in_column and stored == body and size > COPIED:
-            self.pieces.append_buffer(memoryview(StoredView.of(self.input, body, size)), size)
+            with gil:
+                self.pieces.append_buffer(memoryview(StoredView.of(self.input, body, size)), size)
         else:
-            with nogil:
-                self.pieces.append(stored, <size_t>sealed_size)
-        self.uncompressed_size += len(sealed_header) + header.uncompressed_page_size
-        key = header.type, header.encoding
-        self.page_counts[key] = self.page_counts.get(key, 0) + 1
-        return len(sealed_header) + sealed_size
+            self.pieces.append(stored, <size_t>sealed_size)
+        self.uncompressed_size += header_size + header.uncompressed_page_size
+        self.counts[header.type][header.encoding] += 1
+        return header_size + sealed_size
 
     cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil:
         """A body with its levels as they are and compressed values, in reused memory; size is set to its size."""

@@ -32,17 +32,43 @@ cdef class PageLog:
         self.total_order = total_order
         self.order = order if width <= WIDEST_BOUND else ORDER_NONE
         self.width = width
-        self.minima = []
-        self.maxima = []
         self.records = GrowingBuffer()
+        self.bounds = GrowingBuffer()
         self.histograms = GrowingBuffer()
         self.stamps = GrowingBuffer()
 
     def __dealloc__(self):
         scratch_free(&self.distinct)
 
+    @property
+    def minima(self):
+        """Of each page the smallest value in PLAIN form (BYTE_ARRAY without length), or None."""
+        return self._bounds(False)
+
+    @property
+    def maxima(self):
+        """The largest values, likewise."""
+        return self._bounds(True)
+
+    cdef list _bounds(self, bint largest):
+        cdef list found = []
+        cdef const char* bound = <const char*>self.bounds.data
+        cdef PageRecord* page = self.page(0)
+        cdef int64_t _
+        for _ in range(self.count()):
+            if page.smallest_size < 0:
+                found.append(None)
+            else:
+                if largest:
+                    found.append(PyBytes_FromStringAndSize(bound + page.smallest_size, <Py_ssize_t>page.largest_size))
+                else:
+                    found.append(PyBytes_FromStringAndSize(bound, <Py_ssize_t>page.smallest_size))
+                bound += page.smallest_size + page.largest_size
+            page += 1
+        return found
+
     def minimum(self):
-        """The smallest value of the chunk in PLAIN form (BYTE_ARRAY without length), or None."""
+        """The smallest value of the chunk, or None."""
         return total_extreme(self.minima, -1) if self.total_order else extreme(self.order, self.minima, -1)
 
     def maximum(self):
@@ -53,8 +79,8 @@ cdef class PageLog:
         """Six lists, an entry a page: stored size, rows, entries, entries without value, NaNs, bytes of BYTE_ARRAY values."""
         cdef list sizes = [], rows = [], entries = [], nulls = [], nans = [], unencoded = []
         cdef PageRecord* page = self.page(0)
-        cdef size_t _
-        for _ in range(self.records.size // sizeof(PageRecord)):
+        cdef int64_t _
+        for _ in range(self.count()):
             sizes.append(page.size)
             rows.append(page.rows)
             entries.append(page.entries)
@@ -74,43 +100,52 @@ cdef class PageLog:
     cdef PageRecord* last(self) noexcept nogil:
         return <PageRecord*>(self.records.data + self.records.size) - 1
 
-    cdef int add(self, int64_t rows, int64_t entries, int64_t present) except -1:
+    cdef int64_t count(self) noexcept nogil:
+        return <int64_t>(self.records.size // sizeof(PageRecord))
+
+    cdef int add(self, int64_t rows, int64_t entries, int64_t present) except -1 nogil:
         cdef PageRecord* page = <PageRecord*>self.records.room(sizeof(PageRecord))
         memset(page, 0, sizeof(PageRecord))
+        page.smallest_size = -1
         page.rows = rows
         page.entries = entries
         page.present = present
         self.records.size += sizeof(PageRecord)
         return 0
 
-    cdef int observe_fixed(self, const uint8_t* values, int64_t count) except -1:
+    cdef int _add_bounds(self, const void* smallest, size_t smallest_size, const void* largest,
+                         size_t largest_size) except -1 nogil:
+        cdef PageRecord* page = self.last()
+        cdef uint8_t* place = self.bounds.room(smallest_size + largest_size)
+        memcpy(place, smallest, smallest_size)
+        memcpy(place + smallest_size, largest, largest_size)
+        self.bounds.size += smallest_size + largest_size
+        page.smallest_size, page.largest_size = <int64_t>smallest_size, <int64_t>largest_size
+        return 0
+
+    cdef int observe_fixed(self, const uint8_t* values, int64_t count) except -1 nogil:
         cdef uint8_t smallest[WIDEST_BOUND]
         cdef uint8_t largest[WIDEST_BOUND]
         cdef PageRecord* page = self.last()
         cdef int64_t found = 0
-        with nogil:
-            if self.order != ORDER_NONE and count:
-                found = min_max_fixed(self.order, values, count, self.width, smallest, largest)
-                page.nans = count - found
-                if self.total_order and (found == 0 or is_zero(smallest, self.width) or is_zero(largest, self.width)):
-                    total_bounds(values, count, self.width, found > 0, smallest, largest)
-                    found = count
-        self.minima.append(PyBytes_FromStringAndSize(<char*>smallest, <Py_ssize_t>self.width) if found > 0 else None)
-        self.maxima.append(PyBytes_FromStringAndSize(<char*>largest, <Py_ssize_t>self.width) if found > 0 else None)
-        return 0
+        if self.order != ORDER_NONE and count:
+            found = min_max_fixed(self.order, values, count, self.width, smallest, largest)
+            page.nans = count - found
+            if self.total_order and (found == 0 or is_zero(smallest, self.width) or is_zero(largest, self.width)):
+                total_bounds(values, count, self.width, found > 0, smallest, largest)
+                found = count
+        return self._add_bounds(smallest, self.width, largest, self.width) if found > 0 else 0
 
-    cdef int observe_slices(self, const Slice* values, int64_t count) except -1:
+    cdef int observe_slices(self, const Slice* values, int64_t count) except -1 nogil:
         cdef Slice smallest, largest
-        cdef int64_t found
-        with nogil:
-            found = min_max_slices(self.order, values, count, &smallest, &largest)
-        self.minima.append(PyBytes_FromStringAndSize(<char*>smallest.data, <Py_ssize_t>smallest.size) if found > 0 else None)
-        self.maxima.append(PyBytes_FromStringAndSize(<char*>largest.data, <Py_ssize_t>largest.size) if found > 0 else None)
-        return 0
+        if min_max_slices(self.order, values, count, &smallest, &largest) <= 0:
+            return 0
+        return self._add_bounds(smallest.data, smallest.size, largest.data, largest.size)
 
-    cdef int observe_codes(self, const uint32_t* codes, int64_t count, const Slice* dictionary, int64_t size) except -1:
+    cdef int observe_codes(self, const uint32_t* codes, int64_t count, const Slice* dictionary,
+                           int64_t size) except -1 nogil:
         cdef size_t room = <size_t>size * sizeof(uint32_t), known = self.stamps.size
-        cdef uint32_t stamp = <uint32_t>(self.records.size // sizeof(PageRecord))
+        cdef uint32_t stamp = <uint32_t>self.count()
         cdef uint32_t* stamps
         cdef Slice* distinct
         cdef int64_t found = 0, i
@@ -121,23 +156,21 @@ cdef class PageLog:
             self.stamps.size = room
         stamps = <uint32_t*>self.stamps.data
         distinct = <Slice*>scratch_reserve(&self.distinct, <size_t>min(count, size) * sizeof(Slice))
-        with nogil:
-            for i in range(count):
-                if stamps[codes[i]] != stamp:
-                    stamps[codes[i]] = stamp
-                    distinct[found] = dictionary[codes[i]]
-                    found += 1
+        for i in range(count):
+            if stamps[codes[i]] != stamp:
+                stamps[codes[i]] = stamp
+                distinct[found] = dictionary[codes[i]]
+                found += 1
         return self.observe_slices(distinct, found)
 
-    cdef int observe_levels(self, const uint8_t* levels, int64_t entries, int max_level) except -1:
+    cdef int observe_levels(self, const uint8_t* levels, int64_t entries, int max_level) except -1 nogil:
         cdef int64_t[LEVELS] seen
         cdef size_t size = <size_t>(max_level + 1) * sizeof(int64_t)
         cdef int64_t* counts = <int64_t*>self.histograms.room(size)
         cdef int64_t i
         memset(seen, 0, sizeof(seen))
-        with nogil:
-            for i in range(entries):
-                seen[levels[i]] += 1
+        for i in range(entries):
+            seen[levels[i]] += 1
         for i in range(max_level + 1):
             counts[i] = seen[i]
         self.histograms.size += size
