@@ -11,13 +11,15 @@ cdef class Allowance:
     cdef int take(self, int64_t size) except -1
     # As take; returns -1, or where the bytes are not counted, the bytes in use.
     cdef int64_t try_take(self, int64_t size) noexcept nogil
-    cdef void give(self, int64_t size) noexcept
+    cdef void give(self, int64_t size) noexcept nogil
     # A new array of size bytes at data, counted from before its allocation to the end of its last view; its memory has room bytes
     # for extend.
     cdef object empty(self, int64_t size, uint8_t** data, int64_t room=*)
     # The next size bytes of the memory of an array of empty, which nobody views yet: the array is lengthened by them, and they
     # are counted. NULL where the memory ends before, or over the limit.
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil
+    # Gives back the last size bytes of such an array: it is shortened, and its memory may be had by extend again.
+    cdef void shorten(self, Counted owner, int64_t size) noexcept nogil
 
 
 # The owner of counted bytes, a block of its own or another array's; gives both back with the last array to view them.

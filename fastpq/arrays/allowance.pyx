@@ -105,7 +105,7 @@ cdef class Allowance:
             raise self._over(<object>in_use + size)
         return 0
 
-    cdef void give(self, int64_t size) noexcept:
+    cdef void give(self, int64_t size) noexcept nogil:
         with lock:
             self._taken -= size
 
@@ -129,6 +129,11 @@ cdef class Allowance:
         owner.size += size
         owner.shape[0] = owner.size
         return data
+
+    cdef void shorten(self, Counted owner, int64_t size) noexcept nogil:
+        owner.size -= size
+        owner.shape[0] = owner.size
+        self.give(size)
 
 
 cdef object counted(Counted owner, void* data):

@@ -238,6 +238,9 @@ cdef class PageReader(PageWalker):
             self.extended = <Counted>cnp.get_array_base(self.retained)
         return data
 
+    cdef void keep_to(self, const uint8_t* end) noexcept nogil:
+        self.allowance.shorten(self.extended, self.retained_data + self.extended.size - end)
+
     cdef void _forget_retained(self) noexcept:
         self.extended = None
         self.retained = None        # the pages before count no longer, unless views keep them

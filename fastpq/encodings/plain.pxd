@@ -16,6 +16,12 @@ cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count,
 # Encodes count BYTE_ARRAY values, each behind its length of four bytes; returns the number of bytes written.
 cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil
 
+# Bytes of the values that views do not hold inline.
+cdef int64_t views_size_outside(const View* views, int64_t count) noexcept nogil
+# Moves these values to out, one behind the other, and lets the views point there; their offsets count from base. Each value
+# stands at out or behind, in the order of the views. Returns the address behind the last one.
+cdef uint8_t* views_pack_outside(View* views, int64_t count, uint8_t* base, uint8_t* out) noexcept nogil
+
 # Whether all bytes are below 0x80.
 cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil
 # Returns 0, or BAD_UTF8 with the index of the first value of invalid UTF-8 in *where.

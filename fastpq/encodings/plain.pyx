@@ -14,6 +14,8 @@ cdef extern from "c/utf8.h" nogil:
 
 cdef extern from "c/strings.h" nogil:
     int64_t read_views(const uint8_t* data, uint64_t size, int64_t count, void* out, int32_t buffer, int64_t base) noexcept
+    int64_t bytes_outside(const void* data, int64_t count) noexcept
+    uint8_t* pack_outside(void* data, int64_t count, uint8_t* base, uint8_t* out) noexcept
     bint is_ascii(const uint8_t* data, uint64_t size) noexcept
 
 cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
@@ -32,6 +34,14 @@ cdef int64_t plain_encode_booleans(const uint8_t* flags, int64_t count, uint8_t*
 cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count, View* out, int32_t buffer,
                                 int64_t base) noexcept nogil:
     return read_views(data, size, count, out, buffer, base)
+
+
+cdef int64_t views_size_outside(const View* views, int64_t count) noexcept nogil:
+    return bytes_outside(views, count)
+
+
+cdef uint8_t* views_pack_outside(View* views, int64_t count, uint8_t* base, uint8_t* out) noexcept nogil:
+    return pack_outside(views, count, base, out)
 
 
 cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil:

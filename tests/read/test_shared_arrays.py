@@ -72,3 +72,52 @@ def test_the_bound_of_memory_counts_each_page(tmp_path: Path) -> None:
     with pytest.raises(fastpq.LimitError, match="max_allocation") as caught:
         fastpq.read_table(path, properties=fastpq.ReaderProperties(max_allocation=values - 10_000))
     assert caught.value.context["page"] > 1
+
+
+LONG = "longer than a view holds: \u00e4"
+MIXED = [None if i % 7 == 3 else f"{i % 1000}" if i % 151 else f"number {i}, {LONG}" for i in range(ROWS)]
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"row_group_size": ROWS}, {"compression": "none"}, {"compression": "zstd"}, {"data_page_version": "2.0"},
+    {"column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}}, {"column_encoding": {"text": "DELTA_BYTE_ARRAY"}},
+    {"use_dictionary": True, "dictionary_pagesize_limit": 30_000}, {"use_dictionary": True},
+], ids=str)
+@pytest.mark.parametrize("texts", [MIXED, [text or "" for text in MIXED], [(text or "")[:12] for text in MIXED]],
+                         ids=["nulls", "required", "inline"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pages_of_inline_values_are_not_kept(
+    tmp_path: Path, options: dict[str, Any], texts: list[str | None], threads: int
+) -> None:
+    options = {"use_dictionary": False, "data_page_size": 8_000, "write_batch_size": 100, "row_group_size": 2_500, **options}
+    table = pa.table({"text": pa.array(texts), "number": range(ROWS)})
+    pq.write_table(table, tmp_path / "x.parquet", **options)
+    mark_idle_memory()
+    column = fastpq.read_table(tmp_path / "x.parquet", threads=threads)["text"]
+    assert column.to_pylist() == texts
+    assert pa.table({"text": column})["text"].cast(pa.string()).to_pylist() == texts
+    if options["use_dictionary"] or options.get("column_encoding") == {"text": "DELTA_BYTE_ARRAY"}:
+        return
+    arrays = buffers_of(column)
+    outside = sum(len(text.encode()) for text in texts if text is not None and len(text.encode()) > 12)
+    levels = ROWS // 4
+    assert sum(array.nbytes for array in arrays) < outside + levels < sum(len(text or "") for text in texts)
+    assert all(MARK not in array for array in arrays)
+
+
+def test_pages_of_half_inline_values(tmp_path: Path) -> None:
+    """Around the share of values from which pages are kept as they are."""
+    for every in (2, 5, 7, 10, 20, 21, 22, 50):
+        texts = ["longer than a view" if i % every == 0 else "short" for i in range(ROWS)]
+        pq.write_table(pa.table({"text": texts}), tmp_path / "x.parquet", use_dictionary=False, data_page_size=4_000)
+        assert fastpq.read_table(tmp_path / "x.parquet")["text"].to_pylist() == texts
+
+
+def test_packed_pages_count_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"text": [f"{i:08}" for i in range(ROWS)]}), path, use_dictionary=False, data_page_size=8_000,
+                   write_batch_size=100)
+    bound = fastpq.ReaderProperties(max_allocation=16 * ROWS + 30_000)
+    assert fastpq.read_table(path, properties=bound)["text"].to_pylist() == [f"{i:08}" for i in range(ROWS)]
+    with fastpq.ParquetFile(path, properties=bound) as file, pytest.raises(fastpq.LimitError, match="max_allocation"):
+        [*file.iter_batches(batch_size=ROWS)]       # which keep their pages

@@ -58,6 +58,30 @@ static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, voi
     return (int64_t)position;
 }
 
+/* The bytes of all values that views do not hold inline. */
+FASTPQ_CLONES static int64_t bytes_outside(const void *data, int64_t count) {
+    const string_view *views = (const string_view *)data;
+    int64_t size = 0;
+    for (int64_t i = 0; i < count; i++) size += views[i].length > FASTPQ_INLINE_VIEW ? views[i].length : 0;
+    return size;
+}
+
+/* Moves the values that views do not hold inline to out, one behind the other, and lets the views point there; offsets count from
+ * base. Values stand at out or behind, in the order of the views. Returns the byte behind the last one. */
+static uint8_t *pack_outside(void *data, int64_t count, uint8_t *base, uint8_t *out) {
+    string_view *views = (string_view *)data;
+    for (int64_t i = 0; i < count; i++) {
+        if (views[i].length <= FASTPQ_INLINE_VIEW) continue;
+        int32_t position;
+        memcpy(&position, views[i].inlined + 8, 4);
+        memmove(out, base + position, (size_t)views[i].length);
+        position = (int32_t)(out - base);
+        memcpy(views[i].inlined + 8, &position, 4);
+        out += views[i].length;
+    }
+    return out;
+}
+
 FASTPQ_CLONES static int is_ascii(const uint8_t *data, uint64_t size) {
     uint64_t i = 0;
     for (; i + 256 <= size; i += 256) {
