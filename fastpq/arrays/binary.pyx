@@ -94,7 +94,7 @@ def to_offsets(SliceReader reader not None, bint wide, int64_t size):
     if not wide and size > MAX_INT32:
         raise LimitError(f"{size} bytes of values are beyond int32 offsets")
     offsets = np.zeros(reader.count + 1, np.int64 if wide else np.int32)
-    data = np.empty(size, np.uint8)
+    data = memory.empty(size)
     cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
     cdef uint8_t* out = <uint8_t*> cnp.PyArray_DATA(data)
     cdef int64_t status

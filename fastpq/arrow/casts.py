@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays import memory
 from fastpq.arrow import loops
 from fastpq.errors import SchemaError
 
@@ -58,6 +59,6 @@ def narrow_decimals(values: NDArray[np.void]) -> NDArray[np.void]:
 
 def widen_decimals(values: NDArray[Any]) -> NDArray[np.void]:
     """Convert int32 or int64 values to 16-byte little-endian integers."""
-    out = np.empty(len(values), dtype="V16")
+    out = memory.empty(16 * len(values)).view("V16")
     loops.widen_into(values, out.view(np.uint8))
     return out

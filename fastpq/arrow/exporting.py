@@ -7,9 +7,9 @@ other formats, and dictionaries with more entries than their indices can count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,19 @@ from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_
 from fastpq.arrow.hints import stored_texts
 from fastpq.arrow.restoring import dictionary_of_numbers, restoring
 from fastpq.common.extensions import registered
+from fastpq.common.parallel import resolve_threads, run_parallel
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import element_of
 from fastpq.schema.types import Decimal, Type, Unknown
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 _INT32_MAX = 2**31 - 1
 # Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
 NARROW_DECIMALS = (",32", ",64")
+# Least values of a table whose columns are exported by several threads.
+LEAST_PARALLEL = 1 << 20
 # Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
 # up to _MOST_FILLING squared elements are always allowed.
 _MOST_FILLING = 1000
@@ -138,7 +144,7 @@ def export_batches(tables: Iterator[Table], empty: Callable[[], Table], requeste
 
 
 def _batch(forms: list[Form], num_rows: int) -> ArrayNode:
-    children = tuple(_named(form.array, form.node.name) for form in forms)
+    children = tuple(_each(lambda form: _named(form.array, form.node.name), forms, num_rows))
     for form, child in zip(forms, children, strict=True):
         if child.length != num_rows:
             raise SchemaError(f"a column of {child.length} values in a table of {num_rows} rows", column=form.node.name)
@@ -154,7 +160,13 @@ def _forms(table: Table, request: FieldNode | None) -> list[Form]:
                 f"is not that of a table of {len(fields)} columns"
             )
         fields = list(request.children)
-    return [_named(_form, name, name, column, field) for (name, column), field in zip(table.items(), fields, strict=True)]
+    wanted = [(name, column, field) for (name, column), field in zip(table.items(), fields, strict=True)]
+    return [*_each(lambda each: _named(_form, each[0], *each), wanted, table.num_rows)]
+
+
+def _each(work: Callable[[Item], Result], items: Sequence[Item], num_rows: int) -> Sequence[Result]:
+    """The result for each column of a table: texts are copied and decimals widened on all cores."""
+    return run_parallel(work, items, resolve_threads(None) if num_rows * len(items) >= LEAST_PARALLEL else 1)
 
 
 def table_schema(table: Table) -> FieldNode:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import decimal
 import gc
+import io
 import struct
+import threading
 import weakref
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import fastpq
 from fastpq.arrays.table import BinaryOffsets, Column, Table
-from fastpq.arrow import export_array, export_schema, export_stream
+from fastpq.arrow import export_array, export_schema, export_stream, exporting
 from fastpq.errors import SchemaError
 from fastpq.schema.types import ColumnType, String, Type, Unknown
 from tests.arrow.arrow_producer import (
@@ -145,3 +151,28 @@ def test_null_type_has_no_buffers() -> None:
     schema, capsule = export_array(column)
     array = raw_array(capsule)
     assert (raw_schema(schema).format, array.length, array.null_count, array.n_buffers) == (b"n", 3, 3, 0)
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_columns_are_exported_by_several_threads(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    monkeypatch.setattr(exporting, "LEAST_PARALLEL", 0)
+    monkeypatch.setattr(exporting, "resolve_threads", lambda _: cores)
+    names: set[str] = set()
+    leaf_node = exporting._leaf_node
+
+    def watched(*arguments: Any) -> Any:
+        names.add(threading.current_thread().name)
+        return leaf_node(*arguments)
+
+    monkeypatch.setattr(exporting, "_leaf_node", watched)
+    amounts = [decimal.Decimal(number) / 100 for number in range(-500, 500)]
+    texts = [f"a text longer than a view holds, {number}" for number in range(1000)]
+    made = pa.table({"amount": pa.array(amounts, pa.decimal128(9, 2)), "text": texts, "wide": pa.array(texts, pa.large_string())})
+    stored = io.BytesIO()
+    pq.write_table(made, stored)
+    assert pa.table(fastpq.read_table(stored)).equals(made)
+    assert {name.startswith("fastpq") for name in names} == {cores > 1}
+    broken = Column(INT32, np.zeros(9, np.int64))
+    with pytest.raises(SchemaError, match="int64") as caught:
+        export_stream(Table({"sound": Column(INT32, np.zeros(9, np.int32)), "broken": broken}))
+    assert caught.value.context["column"] == "broken"
