@@ -18,7 +18,8 @@ cdef class Allowance:
     # The next size bytes of the memory of an array of empty, which nobody views yet: the array is lengthened by them, and they
     # are counted. NULL where the memory ends before, or over the limit.
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil
-    # Gives back the last size bytes of such an array: it is shortened, and its memory may be had by extend again.
+    # Shortens such an array by its last size bytes: extend gives their memory again. They are counted as long as the array, but
+    # for many of them, whose memory goes back to the operating system.
     cdef void shorten(self, Counted owner, int64_t size) noexcept nogil
 
 
@@ -26,6 +27,7 @@ cdef class Allowance:
 cdef class Counted:
     cdef Allowance allowance
     cdef int64_t size
+    cdef int64_t touched            # the greatest size so far: the bytes that are counted
     cdef void* block
     cdef size_t capacity
     cdef cnp.npy_intp* shape        # of the array made first, while it lives

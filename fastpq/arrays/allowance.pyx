@@ -16,6 +16,12 @@ from fastpq.errors import LimitError
 
 cnp.import_array()
 
+cdef extern from "c/blocks.h" nogil:
+    size_t block_drop(void* data, size_t size)
+
+cdef enum:
+    SMALLEST_DROPPED = 4 << 20      # bytes of a page; less is soon taken by the pages behind it, and costs more to clear anew
+
 cdef cython.pymutex lock            # over the counts of all allowances
 
 
@@ -60,7 +66,7 @@ cdef class Allowance:
             return array
         self.take(array.shape[0])
         owner.allowance = self
-        owner.size = array.shape[0]
+        owner.size = owner.touched = array.shape[0]
         owner.room = array
         return counted(owner, <void*>&owner.room[0])
 
@@ -113,7 +119,7 @@ cdef class Allowance:
         cdef Counted owner = Counted.__new__(Counted)
         self.take(size)
         owner.allowance = self
-        owner.size = size
+        owner.size = owner.touched = size
         owner.block = block_take(<size_t>max(size, room) + 1, &owner.capacity)  # one byte more: an empty array has no address
         if owner.block == NULL and room > size:
             owner.block = block_take(<size_t>size + 1, &owner.capacity)
@@ -124,16 +130,22 @@ cdef class Allowance:
 
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil:
         cdef uint8_t* data = <uint8_t*>owner.block + owner.size
-        if <size_t>(owner.size + size) >= owner.capacity or self.try_take(size) >= 0:
+        cdef int64_t grown = max(owner.size + size - owner.touched, <int64_t>0)
+        if <size_t>(owner.size + size) >= owner.capacity or grown and self.try_take(grown) >= 0:
             return NULL
+        owner.touched += grown
         owner.size += size
         owner.shape[0] = owner.size
         return data
 
     cdef void shorten(self, Counted owner, int64_t size) noexcept nogil:
+        cdef int64_t dropped = 0
         owner.size -= size
         owner.shape[0] = owner.size
-        self.give(size)
+        if owner.touched - owner.size >= SMALLEST_DROPPED:
+            dropped = <int64_t>block_drop(<uint8_t*>owner.block + owner.size, <size_t>(owner.touched - owner.size))
+        owner.touched -= dropped
+        self.give(dropped)
 
 
 cdef object counted(Counted owner, void* data):
@@ -151,4 +163,4 @@ cdef class Counted:
     def __dealloc__(self):
         block_give(self.block, self.capacity)
         if self.allowance is not None:
-            self.allowance.give(self.size)
+            self.allowance.give(self.touched)

@@ -28,9 +28,10 @@ from fastpq.arrays.table import (
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.casts import widen_decimals
+from fastpq.arrow.export_layouts import with_layout
 from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_list_size, index_dtype
 from fastpq.arrow.hints import stored_texts
-from fastpq.arrow.restoring import dictionary_of_numbers, restoring
+from fastpq.arrow.restoring import restoring
 from fastpq.common.extensions import registered
 from fastpq.common.parallel import resolve_threads, run_parallel
 from fastpq.errors import ParquetError, SchemaError
@@ -44,7 +45,7 @@ _INT32_MAX = 2**31 - 1
 # Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
 NARROW_DECIMALS = (",32", ",64")
 # Least values of a table whose columns are exported by several threads.
-LEAST_PARALLEL = 1 << 20
+LEAST_PARALLEL = 1 << 22
 # Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
 # up to _MOST_FILLING squared elements are always allowed.
 _MOST_FILLING = 1000
@@ -262,7 +263,7 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
 
 
 def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None) -> Form:
-    given, column = column, _with_layout(column, request)
+    given, column = column, with_layout(column, request)
     if isinstance(column.values, DictionaryValues):
         wanted = request if request is not None and request.dictionary is not None else column.arrow
         index = _index_format(wanted, len(column.values.dictionary))
@@ -289,58 +290,6 @@ def _index_format(wanted: FieldNode | None, entries: int) -> str:
     if wanted is None or wanted.dictionary is None or entries - 1 > np.iinfo(index_dtype(wanted)).max:
         return "i"
     return wanted.format
-
-
-def _with_layout(column: Column, request: FieldNode | None) -> Column:
-    """``column`` in the requested layout; without a request, values other than offsets in their earlier Arrow layout."""
-    wanted = request
-    if request is None and not isinstance(column.values, BinaryOffsets | DictionaryValues):
-        wanted = column.arrow
-    if wanted is not None and wanted.dictionary is not None and not isinstance(column.values, DictionaryValues):
-        column = _as_dictionary(column, wanted)
-    elif wanted is not None and column.type.arrow_format in ("vu", "vz"):
-        column = _with_binary_layout(column, wanted.format)
-    if isinstance(column.values, DictionaryValues):
-        # All consumers take dictionaries of offsets, few take dictionaries of views; a dictionary is small enough to convert.
-        dictionary = column.values.dictionary
-        if dictionary.type.is_variable:
-            stored = wanted if wanted is not None and wanted.dictionary is not None else column.arrow
-            text = "u" if stored is None or stored.dictionary is None else stored.dictionary.format
-            laid_out = _with_binary_layout(dictionary, text if text in _BINARY_LAYOUTS else "u")
-            column = column._with(values=DictionaryValues(column.values.codes, laid_out, column.values.is_ordered))
-    return column
-
-
-_BINARY_LAYOUTS = frozenset(("u", "z", "U", "Z", "vu", "vz"))
-
-
-def _as_dictionary(column: Column, wanted: FieldNode) -> Column:
-    if column.type.is_variable:
-        return column.as_dictionary()
-    values = column.values
-    if not isinstance(values, np.ndarray) or values.dtype.itemsize not in (1, 2, 4, 8):
-        return column
-    encoded = dictionary_of_numbers(column, np.iinfo(index_dtype(wanted)).max)
-    return column if encoded is None else encoded
-
-
-def _with_binary_layout(column: Column, text: str) -> Column:
-    """``column`` in the layout of a format; unchanged where the format is not one of strings or binary."""
-    if text in ("vu", "vz"):
-        return column if isinstance(column.values, BinaryViews) else column.as_views()
-    return _with_offsets(column, wide=text in "UZ") if text in _BINARY_LAYOUTS else column
-
-
-def _with_offsets(column: Column, *, wide: bool) -> Column:
-    """``column`` with int64 offsets (wide), or with int32 offsets unless its data is too large."""
-    if not isinstance(column.values, BinaryOffsets):
-        column = column.as_offsets(wide=True) if wide else column.as_offsets()
-    values = column.values
-    assert isinstance(values, BinaryOffsets)
-    if not wide and int(values.offsets[-1]) > _INT32_MAX:
-        return column
-    offsets = values.offsets.astype(np.int64 if wide else np.int32, copy=False)
-    return column._with(values=BinaryOffsets(offsets, values.data))
 
 
 def _with_required_key(entry: FieldNode) -> FieldNode:

@@ -1,22 +1,14 @@
 """Encoding of columns into stored pages."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from fastpq.arrays.memory cimport Pieces
-from fastpq.codecs.codec cimport Codec
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.page_log cimport PageLog
+from fastpq.column.page_writer cimport PageWriter
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.views cimport Slice
 from fastpq.encodings.dictionary cimport DictionaryEncoder
-from fastpq.encryption.cipher cimport ModuleCipher
-from fastpq.format.page_header cimport PageHeader
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
-
-
-cdef enum:
-    PAGE_TYPES = 4          # numbers of page types that are written are below
-    ENCODINGS = 32          # and numbers of encodings
 
 
 # Sizes of the levels in front of the values of a page body.
@@ -28,8 +20,7 @@ cdef struct PageLevels:
 
 cdef class ChunkWriter:
     cdef ColumnInput input
-    cdef ModuleCipher cipher
-    cdef Codec codec
+    cdef bint compresses
     cdef object settings
     cdef int max_definition_level
     cdef int max_repetition_level
@@ -39,15 +30,12 @@ cdef class ChunkWriter:
     cdef bint keep_dictionary
     cdef bint has_bloom_filter
     cdef bint version_2
-    cdef bint checksums
     cdef ValueWriter values             # of pages without dictionary
     cdef int index_encoding             # of dictionary-encoded pages
     cdef DictionaryEncoder dictionary
     cdef int64_t ordinal                # of the next data page
-    cdef readonly Pieces pieces         # stored pages with their headers
-    cdef readonly int64_t uncompressed_size
+    cdef PageWriter stored              # stored pages with their headers
     cdef readonly int64_t dictionary_page_size      # stored, with header; 0 without dictionary
-    cdef int64_t[PAGE_TYPES][ENCODINGS] counts      # of pages
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
     cdef readonly PageLog pages         # of the data pages
@@ -58,8 +46,6 @@ cdef class ChunkWriter:
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body
-    cdef Scratch packed                 # a compressed page body
-    cdef Scratch encrypted              # an encrypted one
 
     cdef void _free(self) noexcept nogil
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
@@ -83,7 +69,3 @@ cdef class ChunkWriter:
                                 uint8_t* out) noexcept nogil
     cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, const uint8_t* body,
                               int64_t size, PageLevels levels, bint in_column) except -1 nogil
-    cdef int _check_size(self, int64_t size) except -1 nogil
-    cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
-                             bint in_column) except -1 nogil
-    cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil

@@ -6,13 +6,12 @@ One ChunkWriter makes one column chunk; the caller writes its pieces to the file
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from fastpq.arrays.memory cimport Pieces
 from fastpq.arrays.slices cimport array_start
-from fastpq.codecs.checksum cimport crc32_of
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.stored_values cimport BOOLEAN
-from fastpq.column.input cimport ColumnInput, StoredView
+from fastpq.column.input cimport ColumnInput
 from fastpq.column.page_log cimport PageLog
+from fastpq.column.page_writer cimport PageWriter, check_page_size
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.dictionary cimport DictionaryEncoder
@@ -21,11 +20,7 @@ from fastpq.encodings.numbers cimport PLAIN, PLAIN_DICTIONARY, RLE
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
 from fastpq.encodings.views cimport Slice, slices_size
 from fastpq.encryption.cipher cimport ModuleCipher
-from fastpq.encryption.gcm cimport MODULE_OVERHEAD
-from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
-from fastpq.format.page_header cimport (
-    PAGE_HEADER_BOUND, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader, write_page_header,
-)
+from fastpq.format.page_header cimport TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 from fastpq.errors import LimitError, SchemaError
@@ -33,8 +28,6 @@ from fastpq.index.bloom_size import bytes_for
 
 
 cdef enum:
-    LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
-    COPIED = 1 << 16                    # bytes; larger pages in the column's memory are not copied
     LARGEST_PAGE_ORDINAL = 32767        # of an AAD (Encryption.md, 4.4.2); the bound of plaintext files too, for encrypt_file
 
 
@@ -52,8 +45,7 @@ cdef class ChunkWriter:
     def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None, settings, give=None):
         cdef size_t width = 0 if input.variable else input.stored_width
         self.input = input
-        self.codec = codec
-        self.cipher = cipher
+        self.compresses = codec.number != 0
         self.settings = settings
         self.max_definition_level = settings.max_definition_level
         self.max_repetition_level = settings.max_repetition_level
@@ -63,13 +55,12 @@ cdef class ChunkWriter:
         self.keep_dictionary = settings.keep_dictionary
         self.has_bloom_filter = settings.bloom_filter_fpp is not None
         self.version_2 = settings.version_2
-        self.checksums = settings.checksums
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
         self.index_encoding = settings.index_encoding
         self.dictionary = input.new_dictionary() if settings.dictionary else None
         self.pages = PageLog(settings.order, width, settings.total_order)
         self.distinct_count = -1
-        self.pieces = Pieces(give)
+        self.stored = PageWriter(input, codec, cipher, settings, give)
 
     def __dealloc__(self):
         with nogil:             # the operating system takes long to take large blocks back
@@ -78,25 +69,27 @@ cdef class ChunkWriter:
     @property
     def stored_size(self):
         """Bytes of the stored pages with their headers."""
-        return self.pieces.size
+        return self.stored.pieces.size
+
+    @property
+    def pieces(self):
+        """The stored pages with their headers."""
+        return self.stored.pieces
+
+    @property
+    def uncompressed_size(self):
+        """Bytes of the pages with their headers, before compression."""
+        return self.stored.uncompressed_size
 
     @property
     def page_counts(self):
         """Number of pages by page type and encoding."""
-        cdef int type, encoding
-        found = {}
-        for type in range(PAGE_TYPES):
-            for encoding in range(ENCODINGS):
-                if self.counts[type][encoding]:
-                    found[type, encoding] = self.counts[type][encoding]
-        return found
+        return self.stored.page_counts()
 
     cdef void _free(self) noexcept nogil:
         """Free scratch memory."""
         scratch_free(&self.codes)
         scratch_free(&self.body)
-        scratch_free(&self.packed)
-        scratch_free(&self.encrypted)
 
     def begin_dictionary(self, ColumnInput entries not None):
         """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size.
@@ -121,16 +114,17 @@ cdef class ChunkWriter:
             LimitError: a page over 2^31 - 1 bytes, or an ordinal over 32767.
             SchemaError: a value does not fit the column's type.
         """
-        if not 0 <= start <= stop <= self.input.rows or self.pieces.size:
+        if not 0 <= start <= stop <= self.input.rows or self.stored.pieces.size:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
         with nogil:
             self._write_rows(start, stop)
             self._free()        # for the next chunk: this one may wait for others before it is written
+            self.stored.free()
             self.input.free()
         if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
         self.dictionary = None
-        self.pieces.finish()
+        self.stored.pieces.finish()
 
     cdef int _write_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """All pages of the chunk; the interpreter is asked to take stored pages alone, and for errors."""
@@ -303,7 +297,7 @@ cdef class ChunkWriter:
         header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
-        self.dictionary_page_size = self._write_page(&header, body, size, 0, False)
+        self.dictionary_page_size = self.stored.write(&header, 0, body, size, 0, False)
         return 0
 
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1 nogil:
@@ -331,7 +325,7 @@ cdef class ChunkWriter:
             size = present * <int64_t>self.input.stored_width
             if self.bloom_filter is not None:
                 self.bloom_filter.insert_fixed(values, self.input.stored_width, present)
-        self._check_size(size)
+        check_page_size(size)
         self._add_page(start, rows, present)
         if self.input.variable:
             self.pages.last().unencoded = size - 4 * present
@@ -383,7 +377,7 @@ cdef class ChunkWriter:
             with gil:
                 raise LimitError(
                     f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
-        self._check_size(size)
+        check_page_size(size)
         header.num_values = <int32_t>entries
         header.encoding = encoding
         header.uncompressed_page_size = <int32_t>size
@@ -393,67 +387,15 @@ cdef class ChunkWriter:
             header.num_rows = <int32_t>rows
             header.definition_levels_byte_length = <int32_t>levels.definition
             header.repetition_levels_byte_length = <int32_t>levels.repetition
-            header.is_compressed = self.codec.number != 0
+            header.is_compressed = self.compresses
         else:
             header.type = TYPE_DATA_PAGE
             header.definition_level_encoding = RLE
             header.repetition_level_encoding = RLE
-        self.pages.page(self.ordinal).size = self._write_page(&header, body, size, levels.size, in_column)
+        self.pages.page(self.ordinal).size = self.stored.write(
+            &header, <int>self.ordinal, body, size, levels.size, in_column)
         self.ordinal += 1
         return 0
-
-    cdef int _check_size(self, int64_t size) except -1 nogil:
-        if size > LARGEST_PAGE:
-            with gil:
-                raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
-        return 0
-
-    cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
-                             bint in_column) except -1 nogil:
-        """Compress and seal a body, seal its header and add both to the pieces; returns the stored size of both."""
-        cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
-        cdef int module = DICTIONARY_PAGE if dictionary else DATA_PAGE
-        cdef uint8_t room[PAGE_HEADER_BOUND]
-        cdef uint8_t sealed_header[PAGE_HEADER_BOUND + MODULE_OVERHEAD]
-        cdef int64_t sealed_size, header_size
-        cdef uint8_t* encrypted
-        cdef const uint8_t* stored = body
-        if not self.version_2:
-            levels_size = 0         # compressed with the values
-        if self.codec.number:
-            stored = self._compress(body, &size, levels_size)
-        sealed_size = self.cipher.sealed_size(module, size)
-        self._check_size(sealed_size)
-        if sealed_size != size:
-            encrypted = scratch_reserve(&self.encrypted, <size_t>sealed_size)
-            self.cipher.seal_to(module, <int>self.ordinal, stored, size, levels_size, encrypted)
-            stored = encrypted
-        header.compressed_page_size = <int32_t>sealed_size
-        header.has_crc = self.checksums
-        header.crc = 0
-        if self.checksums:
-            header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size)
-        header_size = write_page_header(header, room)
-        module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
-        self.cipher.seal_to(module, <int>self.ordinal, room, header_size, 0, sealed_header)
-        header_size = self.cipher.sealed_size(module, header_size)
-        self.pieces.append(sealed_header, <size_t>header_size)
-        if in_column and stored == body and size > COPIED:
-            with gil:
-                self.pieces.append_buffer(memoryview(StoredView.of(self.input, body, size)), size)
-        else:
-            self.pieces.append(stored, <size_t>sealed_size)
-        self.uncompressed_size += header_size + header.uncompressed_page_size
-        self.counts[header.type][header.encoding] += 1
-        return header_size + sealed_size
-
-    cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil:
-        """A body with its levels as they are and compressed values, in reused memory; size is set to its size."""
-        cdef int64_t values_size = size[0] - levels_size
-        cdef uint8_t* out = scratch_reserve(&self.packed, <size_t>(levels_size + self.codec.bound(values_size)))
-        memcpy(out, body, <size_t>levels_size)
-        size[0] = levels_size + self.codec.compress_to(body + levels_size, values_size, out + levels_size)
-        return out
 
 
 cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nogil:

@@ -54,7 +54,8 @@ cdef class PageReader(PageWalker):
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
     # unwanted values, of which only num_values is known.
     cdef int next(self, Page* page, int64_t unwanted=*) except -1 nogil
-    # Gives back the memory of the last retained page from an address on; for pages that share arrays.
+    # Leaves the memory of the last retained page from an address on to the pages behind it; for pages that share arrays. NULL
+    # leaves nothing.
     cdef void keep_to(self, const uint8_t* end) noexcept nogil
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil

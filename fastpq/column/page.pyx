@@ -239,7 +239,8 @@ cdef class PageReader(PageWalker):
         return data
 
     cdef void keep_to(self, const uint8_t* end) noexcept nogil:
-        self.allowance.shorten(self.extended, self.retained_data + self.extended.size - end)
+        if end != NULL:
+            self.allowance.shorten(self.extended, self.retained_data + self.extended.size - end)
 
     cdef void _forget_retained(self) noexcept:
         self.extended = None

@@ -117,8 +117,10 @@ cdef class PageLog:
                          size_t largest_size) except -1 nogil:
         cdef PageRecord* page = self.last()
         cdef uint8_t* place = self.bounds.room(smallest_size + largest_size)
-        memcpy(place, smallest, smallest_size)
-        memcpy(place + smallest_size, largest, largest_size)
+        if smallest_size:       # an empty value may have no address
+            memcpy(place, smallest, smallest_size)
+        if largest_size:
+            memcpy(place + smallest_size, largest, largest_size)
         self.bounds.size += smallest_size + largest_size
         page.smallest_size, page.largest_size = <int64_t>smallest_size, <int64_t>largest_size
         return 0

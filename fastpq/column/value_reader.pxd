@@ -76,7 +76,6 @@ cdef class ValueReader:
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil
     cdef int64_t _fixed_strings(self, uint8_t* out, int64_t count) except? -100 nogil
     cdef int64_t _variable(self, uint8_t* out, int64_t count) except? -100 nogil
-    cdef void _pack(self, View* views, int64_t count, const uint8_t* body, int64_t size) noexcept nogil
     cdef int64_t _string_views(self, View* views, int64_t count, const uint8_t** base) except? -100 nogil
     cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil
     cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil

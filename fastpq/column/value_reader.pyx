@@ -26,9 +26,7 @@ from fastpq.encodings.numbers cimport (
     ALP, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
     RLE_DICTIONARY,
 )
-from fastpq.encodings.plain cimport (
-    all_ascii, plain_decode_booleans, plain_decode_views, slices_check_utf8, views_pack_outside, views_size_outside,
-)
+from fastpq.encodings.plain cimport all_ascii, pack_views, plain_decode_booleans, plain_decode_views, slices_check_utf8
 from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_skip, hybrid_start
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE, TRUNCATED
 from fastpq.encodings.views cimport Slice, View
@@ -50,8 +48,6 @@ cdef cython.pymutex lock            # over the lists of buffers: the chunks of a
 cdef enum:
     MICROSECONDS = 1000000      # in a second
     NO_BUFFER = -1      # the page at hand is not among the output's buffers
-    SAMPLE = 1024           # first values of a page that decide whether the page is kept
-    PACKED_SHARE = 8        # of a page that is not kept, values that are not inline take at most one part of as many
 
 
 cdef class ValueReader:
@@ -384,21 +380,9 @@ cdef class ValueReader:
         if self.text and not (ascii_before and all_ascii(start, <size_t>size)):
             self._check_text(views, count, base)
         if self.page_buffer != NO_BUFFER and base == self.pages.retained_data and self.pages.extended is not None:
-            if self.done == 0 and count == self.count:
-                self._pack(views, count, body, size)
+            if self.done == 0 and count == self.count and self.pages.to_retain > 0:     # the whole page, and not the last
+                self.pages.keep_to(pack_views(views, count, size, <uint8_t*>base, <uint8_t*>body))
         return count
-
-    cdef void _pack(self, View* views, int64_t count, const uint8_t* body, int64_t size) noexcept nogil:
-        """Give back the memory of a page whose values are inline for the most part; pages behind it take the memory again.
-
-        Args:
-            views: of all values of the page.
-            body: the first byte that no other value needs; the values stand behind it.
-            size: bytes of the values, as stored.
-        """
-        cdef int64_t first = min(count, <int64_t>SAMPLE)
-        if count and views_size_outside(views, first) * PACKED_SHARE < size * first // count:
-            self.pages.keep_to(views_pack_outside(views, count, <uint8_t*>self.pages.retained_data, <uint8_t*>body))
 
     cdef int64_t _string_views(self, View* views, int64_t count, const uint8_t** base) except? -100 nogil:
         """Decode count DELTA_BYTE_ARRAY values as views into new memory, from base on.

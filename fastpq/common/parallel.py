@@ -37,7 +37,11 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="fastpq") as pool:
-        futures = [pool.submit(work, item) for item in waiting]
+        futures: list[Future[Result]] = []
+        try:
+            futures.extend(pool.submit(work, item) for item in waiting)
+        except RuntimeError:        # the interpreter ends, and begins no thread: the rest is done here
+            return [future.result() for future in futures] + [work(item) for item in waiting[len(futures) :]]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
             if future.exception() is not None:

@@ -16,11 +16,10 @@ cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count,
 # Encodes count BYTE_ARRAY values, each behind its length of four bytes; returns the number of bytes written.
 cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil
 
-# Bytes of the values that views do not hold inline.
-cdef int64_t views_size_outside(const View* views, int64_t count) noexcept nogil
-# Moves these values to out, one behind the other, and lets the views point there; their offsets count from base. Each value
-# stands at out or behind, in the order of the views. Returns the address behind the last one.
-cdef uint8_t* views_pack_outside(View* views, int64_t count, uint8_t* base, uint8_t* out) noexcept nogil
+# Where hardly a value is too long for its view: moves the long ones to out, one behind the other, and lets the views point there.
+# Offsets count from base; the values, size bytes in all, stand at out or behind, in the order of the views. Returns the address
+# behind the last one; NULL where many values are long, and none is moved.
+cdef uint8_t* pack_views(View* views, int64_t count, int64_t size, uint8_t* base, uint8_t* out) noexcept nogil
 
 # Whether all bytes are below 0x80.
 cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil

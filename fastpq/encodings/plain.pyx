@@ -18,6 +18,11 @@ cdef extern from "c/strings.h" nogil:
     uint8_t* pack_outside(void* data, int64_t count, uint8_t* base, uint8_t* out) noexcept
     bint is_ascii(const uint8_t* data, uint64_t size) noexcept
 
+cdef enum:
+    SAMPLE = 1024           # first values, by which all are packed or left
+    PACKED_SHARE = 8        # of the sample of packed values, those that are not inline take at most one part of as many
+
+
 cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
                                    uint8_t* out) noexcept nogil:
     if <uint64_t>(bit_offset + count + 7) // 8 > size:
@@ -36,11 +41,10 @@ cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count,
     return read_views(data, size, count, out, buffer, base)
 
 
-cdef int64_t views_size_outside(const View* views, int64_t count) noexcept nogil:
-    return bytes_outside(views, count)
-
-
-cdef uint8_t* views_pack_outside(View* views, int64_t count, uint8_t* base, uint8_t* out) noexcept nogil:
+cdef uint8_t* pack_views(View* views, int64_t count, int64_t size, uint8_t* base, uint8_t* out) noexcept nogil:
+    cdef int64_t first = min(count, <int64_t>SAMPLE)
+    if count == 0 or bytes_outside(views, first) * PACKED_SHARE >= size * first // count:
+        return NULL
     return pack_outside(views, count, base, out)
 
 

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from fastpq.encryption.aead_arguments cimport AeadArguments
 from fastpq.encryption.openssl cimport EVP_CIPHER, EVP_CIPHER_CTX
 
 cdef enum:
@@ -28,7 +29,7 @@ cdef class GcmContext:
     cdef AesKey key
     cdef EVP_CIPHER_CTX* encryption     # copies of the key's contexts, made at the first use
     cdef EVP_CIPHER_CTX* decryption
-    cdef object windows                 # Windows; made at the first large module
+    cdef AeadArguments arguments        # made at the first large module
 
     # Writes a fresh nonce, size bytes of ciphertext and the tag to out. Sizes are below 2^31, in all functions here.
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil

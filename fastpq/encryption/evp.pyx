@@ -2,13 +2,14 @@
 """AES-GCM and AES-CTR over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1)."""
 
 cimport cython
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+from fastpq.encryption.aead_arguments cimport AeadArguments
 from fastpq.encryption.openssl cimport *
 from fastpq.encryption.provider cimport check, draw_within_fips, fetch_cipher, is_fips
 
@@ -261,55 +262,6 @@ cdef class AesKey:
 
 
 @cython.final
-@cython.no_gc
-cdef class Window:
-    """Bytes somewhere in memory as a buffer, while a function of another package is called."""
-
-    cdef const uint8_t* data
-    cdef int64_t size
-    cdef bint is_writable
-
-    def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, <void*>self.data, <Py_ssize_t>self.size, not self.is_writable, flags)
-
-    cdef Window at(self, const uint8_t* data, int64_t size):
-        self.data, self.size = data, size
-        return self
-
-
-@cython.final
-@cython.no_gc
-cdef class Windows:
-    """The arguments of a function of a LargeAead, made once: a call for each module takes little time under the GIL."""
-
-    cdef Window nonce
-    cdef Window data
-    cdef Window aad
-    cdef Window out
-
-    def __cinit__(self):
-        self.nonce, self.data, self.aad, self.out = Window(), Window(), Window(), Window()
-        self.out.is_writable = True
-
-    cdef int seal(self, large, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
-                  uint8_t* out) except -1:
-        """Write ciphertext and tag to out."""
-        large.seal_into(self.nonce.at(nonce, NONCE_SIZE), self.data.at(plain, size), self.aad.at(aad, aad_size),
-                        self.out.at(out, size + TAG_SIZE))
-        return 0
-
-    cdef int open(self, large, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size,
-                  uint8_t* out) except -1:
-        """Decrypt size bytes of ciphertext, with the tag behind, into out; returns 1 if authentic, else 0."""
-        try:
-            large.open_into(self.nonce.at(nonce, NONCE_SIZE), self.data.at(sealed, size + TAG_SIZE), self.aad.at(aad, aad_size),
-                            self.out.at(out, size))
-        except large.refusal:
-            return 0
-        return 1
-
-
-@cython.final
 cdef class GcmContext:
     """AES-GCM under one key, for one thread at a time.
 
@@ -331,9 +283,9 @@ cdef class GcmContext:
         check(next_nonce(out), "make a nonce")
         if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
-                if self.windows is None:
-                    self.windows = Windows()
-                (<Windows>self.windows).seal(self.key._large(), out, aad, aad_size, plain, size, out + NONCE_SIZE)
+                if self.arguments is None:
+                    self.arguments = AeadArguments()
+                self.arguments.seal(self.key._large(), out, aad, aad_size, plain, size, out + NONCE_SIZE)
             wipe_registers()
             return 0
         if self.encryption == NULL:
@@ -345,9 +297,9 @@ cdef class GcmContext:
         if size >= SMALLEST_LARGE and size >= decide_large():
             try:
                 with gil:
-                    if self.windows is None:
-                        self.windows = Windows()
-                    authentic = (<Windows>self.windows).open(
+                    if self.arguments is None:
+                        self.arguments = AeadArguments()
+                    authentic = self.arguments.open(
                         self.key._large(), sealed, aad, aad_size, sealed + NONCE_SIZE, size, out)
             finally:
                 if not authentic:
@@ -421,8 +373,7 @@ def seal_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
     key.count()
     out = PyBytes_FromStringAndSize(NULL, len(plain) + TAG_SIZE)
     if backend == "cryptography":
-        Windows().seal(key._large(), <const uint8_t*>nonce, <const uint8_t*>aad, len(aad), <const uint8_t*>plain, len(plain),
-                       <uint8_t*>PyBytes_AS_STRING(out))
+        AeadArguments().seal(key._large(), nonce, aad, len(aad), plain, len(plain), <uint8_t*>PyBytes_AS_STRING(out))
         return out
     context = copy_context(key.encryption)
     try:
@@ -441,8 +392,8 @@ def open_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
         return None
     out = bytearray(len(sealed) - TAG_SIZE)
     if backend == "cryptography":
-        authentic = Windows().open(key._large(), <const uint8_t*>nonce, <const uint8_t*>aad, len(aad), <const uint8_t*>sealed,
-                                   len(out), <uint8_t*>PyByteArray_AS_STRING(out))
+        authentic = AeadArguments().open(key._large(), nonce, aad, len(aad), sealed, len(out),
+                                         <uint8_t*>PyByteArray_AS_STRING(out))
     else:
         context = copy_context(key.decryption)
         try:

@@ -32,6 +32,6 @@ class LargeAead:
 
     def __init__(self, key: bytearray) -> None:
         aead = AESGCM(key)
-        self.seal_into = aead.encrypt_into      # called for each module, while the GIL is held: no function of ours between
+        self.seal_into = aead.encrypt_into      # called for each large module, under the GIL: no function of ours between
         self.open_into = aead.decrypt_into
         self.refusal = InvalidTag

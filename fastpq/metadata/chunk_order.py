@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError
-from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 
 Path = tuple[str, ...]
 Offsets = NDArray[np.int64]
@@ -93,3 +93,18 @@ def places_of(paths: Sequence[Path], chunks: Sequence[fmt.ColumnChunk]) -> list[
     if len(by_path) < len(chunks) or len(known) < len(paths) or not by_path.keys() <= known:
         return [place if place < len(chunks) else None for place in range(len(paths))]
     return [by_path.get(path) for path in paths]
+
+
+def may_be_of(chunk: fmt.ColumnChunk, column: ColumnDescriptor) -> bool:
+    """Whether a chunk has the path of a column, or hides its path by encryption."""
+    if chunk.meta_data is None or chunk.crypto_metadata is not None:
+        return True
+    path = chunk.meta_data.path_in_schema
+    if column.is_flat:
+        return len(path) == 1 and path[0] == column.element.name
+    node: SchemaNode = column
+    for name in reversed(path):
+        if node.parent is None or node.element.name != name:
+            return False
+        node = node.parent
+    return node.parent is None

@@ -17,10 +17,10 @@ from fastpq.format.plain_chunk import ChunkEntries
 from fastpq.format.slots import untracked
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind
-from fastpq.metadata.chunk_order import ChunkOrder
+from fastpq.metadata.chunk_order import ChunkOrder, may_be_of
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.contents import facts_of, row_group_grid
-from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema, SchemaNode
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 
 Int64s: TypeAlias = NDArray[np.int64]
 
@@ -173,7 +173,7 @@ class RowGroupMetaData:
         if 0 <= index < self.num_columns:
             place = self._list.inner_place(self.index, index) if self._stored_offsets is None else None
             chunk = fmt.decode(fmt.ColumnChunk, self._footer, int(self._offsets[index]) if place is None else place)[0]
-            if index < len(self._columns) and not _may_be_of(chunk, self._columns[index]):
+            if index < len(self._columns) and not may_be_of(chunk, self._columns[index]):
                 chunk = self._by_path().chunk(index)
         else:
             chunk = self._by_path().chunk(index)
@@ -193,21 +193,6 @@ class RowGroupMetaData:
 
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
-
-
-def _may_be_of(chunk: fmt.ColumnChunk, column: ColumnDescriptor) -> bool:
-    """Whether a chunk has the path of a column, or hides its path by encryption."""
-    if chunk.meta_data is None or chunk.crypto_metadata is not None:
-        return True
-    path = chunk.meta_data.path_in_schema
-    if column.is_flat:
-        return len(path) == 1 and path[0] == column.element.name
-    node: SchemaNode = column
-    for name in reversed(path):
-        if node.parent is None or node.element.name != name:
-            return False
-        node = node.parent
-    return node.parent is None
 
 
 def _parsed(stored: bytes, count: int) -> ParquetSchema:

@@ -125,8 +125,8 @@ class ChunkOpener:
                 with self.placed(chunk):
                     ciphers.append(self._cipher(chunk))
         first = plan.chunks[0]
+        stored, in_place = self.source.walk_run(plan.ranges, authentic=plan.is_encrypted)
         try:
-            stored, in_place = self.source.walk_run(plan.ranges, authentic=plan.is_encrypted)
             return ChunkRun(self.flat(first, stored, layout), plan, in_place, ciphers)
         except ParquetError as error:
             self.place(error, first)

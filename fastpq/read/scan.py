@@ -83,11 +83,11 @@ class Scan:
         chunks: list[ChunkPlan] = []
         decoded = stored = 0
         doubtful: list[int] = []        # slots of chunks with many values by their metadata
-        for column, _ in wanted:
+        for column, rows in wanted:
             for leaf, of_leaf in column.leaves:
                 values, size, large = claimed_sizes(
                     of_leaf, leaf.max_repetition_level > 0, opener.layout(leaf).width, ALWAYS_PLAUSIBLE)
-                decoded += values
+                decoded += values + (-(-rows // 8) if leaf.is_flat and leaf.nullable else 0)      # and a bit for each row
                 stored += size
                 doubtful += [len(chunks) + number for number in large]
                 chunks += of_leaf

@@ -3,6 +3,7 @@
 #define FASTPQ_BLOCKS_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -33,6 +34,17 @@ static inline void block_offer(void *block, size_t size) {
     (void)block;
     (void)size;
 #endif
+}
+
+/* Gives the whole pages among size bytes of a block back to the operating system; the bytes may be written again. Returns the number
+ * of bytes given back. */
+static inline size_t block_drop(void *data, size_t size) {
+    const size_t before = (size_t)(-(uintptr_t)data) & (FASTPQ_PAGE - 1);
+    const size_t whole = size < before ? 0 : (size - before) & ~(FASTPQ_PAGE - 1);
+#ifdef MADV_DONTNEED
+    if (whole && madvise((uint8_t *)data + before, whole, MADV_DONTNEED) == 0) return whole;
+#endif
+    return 0;
 }
 
 #endif

@@ -1,0 +1,109 @@
+"""Page bodies as stored pages: compressed, sealed, checked by a CRC-32, behind their sealed headers."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from fastpq.arrays.memory cimport Pieces
+from fastpq.codecs.checksum cimport crc32_of
+from fastpq.codecs.codec cimport Codec
+from fastpq.column.input cimport ColumnInput, StoredView
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.gcm cimport MODULE_OVERHEAD
+from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
+from fastpq.format.page_header cimport PAGE_HEADER_BOUND, TYPE_DICTIONARY_PAGE, PageHeader, write_page_header
+
+from fastpq.errors import LimitError
+
+
+cdef enum:
+    LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
+    COPIED = 1 << 16                    # bytes; larger pages in the column's memory are not copied
+
+
+cdef class PageWriter:
+    """Stores the pages of one column chunk.
+
+    Args:
+        column: the column of the chunk.
+        codec: the Codec of the chunk.
+        cipher: the ModuleCipher of the chunk.
+        settings: the ChunkSettings of the column.
+        give: taker of stored pages, as for Pieces.
+    """
+
+    def __cinit__(self, ColumnInput column not None, Codec codec not None, ModuleCipher cipher not None, settings, give=None):
+        self.column = column
+        self.codec = codec
+        self.cipher = cipher
+        self.version_2 = settings.version_2
+        self.checksums = settings.checksums
+        self.pieces = Pieces(give)
+
+    def __dealloc__(self):
+        with nogil:             # the operating system takes long to take large blocks back
+            self.free()
+
+    cdef void free(self) noexcept nogil:
+        scratch_free(&self.packed)
+        scratch_free(&self.encrypted)
+
+    cdef dict page_counts(self):
+        cdef int type, encoding
+        cdef dict found = {}
+        for type in range(PAGE_TYPES):
+            for encoding in range(ENCODINGS):
+                if self.counts[type][encoding]:
+                    found[type, encoding] = self.counts[type][encoding]
+        return found
+
+    cdef int64_t write(self, PageHeader* header, int ordinal, const uint8_t* body, int64_t size, int64_t levels_size,
+                       bint in_column) except -1 nogil:
+        cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
+        cdef int module = DICTIONARY_PAGE if dictionary else DATA_PAGE
+        cdef uint8_t room[PAGE_HEADER_BOUND]
+        cdef uint8_t sealed_header[PAGE_HEADER_BOUND + MODULE_OVERHEAD]
+        cdef int64_t sealed_size, header_size
+        cdef uint8_t* encrypted
+        cdef const uint8_t* stored = body
+        if not self.version_2:
+            levels_size = 0         # compressed with the values
+        if self.codec.number:
+            stored = self._compress(body, &size, levels_size)
+        sealed_size = self.cipher.sealed_size(module, size)
+        check_page_size(sealed_size)
+        if sealed_size != size:
+            encrypted = scratch_reserve(&self.encrypted, <size_t>sealed_size)
+            self.cipher.seal_to(module, ordinal, stored, size, levels_size, encrypted)
+            stored = encrypted
+        header.compressed_page_size = <int32_t>sealed_size
+        header.has_crc = self.checksums
+        header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size) if self.checksums else 0
+        header_size = write_page_header(header, room)
+        module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
+        self.cipher.seal_to(module, ordinal, room, header_size, 0, sealed_header)
+        header_size = self.cipher.sealed_size(module, header_size)
+        self.pieces.append(sealed_header, <size_t>header_size)
+        if in_column and stored == body and size > COPIED:
+            with gil:
+                self.pieces.append_buffer(memoryview(StoredView.of(self.column, body, size)), size)
+        else:
+            self.pieces.append(stored, <size_t>sealed_size)
+        self.uncompressed_size += header_size + header.uncompressed_page_size
+        self.counts[header.type][header.encoding] += 1
+        return header_size + sealed_size
+
+    cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil:
+        """A body with its levels as they are and compressed values, in reused memory; size is set to its size."""
+        cdef int64_t values_size = size[0] - levels_size
+        cdef uint8_t* out = scratch_reserve(&self.packed, <size_t>(levels_size + self.codec.bound(values_size)))
+        memcpy(out, body, <size_t>levels_size)
+        size[0] = levels_size + self.codec.compress_to(body + levels_size, values_size, out + levels_size)
+        return out
+
+
+cdef int check_page_size(int64_t size) except -1 nogil:
+    if size > LARGEST_PAGE:
+        with gil:
+            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+    return 0

@@ -1,0 +1,25 @@
+"""AeadArguments: calls of a LargeAead, for one thread."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef class Window:
+    cdef const uint8_t* data
+    cdef int64_t size
+    cdef bint is_writable
+
+    cdef Window at(self, const uint8_t* data, int64_t size)
+
+
+cdef class AeadArguments:
+    cdef Window nonce
+    cdef Window data
+    cdef Window aad
+    cdef Window out
+
+    # Writes size bytes of ciphertext and the tag to out, under a nonce of 12 bytes.
+    cdef int seal(self, object aead, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* plain,
+                  int64_t size, uint8_t* out) except -1
+    # Decrypts size bytes of ciphertext, with the tag behind, into out; returns 1 if authentic, else 0.
+    cdef int open(self, object aead, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed,
+                  int64_t size, uint8_t* out) except -1
