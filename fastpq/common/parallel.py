@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -32,16 +33,12 @@ def resolve_threads(threads: int | None) -> int:
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
     """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished."""
     waiting = list(items)
-    if threads == 1 or len(waiting) < 2:
+    if threads == 1 or len(waiting) < 2 or not threading.main_thread().is_alive():      # at its end Python begins no thread
         return [work(item) for item in waiting]
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
     with ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="fastpq") as pool:
-        futures: list[Future[Result]] = []
-        try:
-            futures.extend(pool.submit(work, item) for item in waiting)
-        except RuntimeError:        # the interpreter ends, and begins no thread: the rest is done here
-            return [future.result() for future in futures] + [work(item) for item in waiting[len(futures) :]]
+        futures = [pool.submit(work, item) for item in waiting]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         for future in done:
             if future.exception() is not None:

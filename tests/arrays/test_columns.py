@@ -16,6 +16,7 @@ import fastpq
 from fastpq import Column, ColumnType, FormatError, ListColumn, SchemaError, StructColumn, Type
 from fastpq.arrays import binary
 from fastpq.arrays.column_base import ColumnBase
+from fastpq.arrays.layouts import BinaryViews
 from fastpq.arrays.table import AnyColumn
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.schema.nested_types import Field, MapType, StructType
@@ -146,3 +147,16 @@ def test_used_bytes_count_each_value(tmp_path: Path) -> None:
     column = fastpq.read_table(tmp_path / "x.parquet", strings="views")["x"]
     bits = 0 if column.validity is None else column.validity.nbytes
     assert column.used_bytes() == bits + 16 * len(texts) + sum(map(len, texts))
+
+
+def test_buffers_of_views_are_shifted() -> None:
+    column = column_from_numpy(np.array([b"short", b"longer than a view holds", b"", b"twelve bytes", b"thirteen byte"], object))
+    assert isinstance(column, Column)
+    values = column.as_views().values
+    assert isinstance(values, BinaryViews)
+    views = values.views.copy()
+    words = views.view(np.int32).reshape(-1, 4)
+    before = words.copy()
+    binary.shift_buffers(views[1:], 3)
+    assert (words - before)[:, 2].tolist() == [0, 3, 0, 0, 3]
+    assert not (words - before)[:, [0, 1, 3]].any()

@@ -220,3 +220,12 @@ def test_a_forked_child_has_its_own_pages() -> None:
     array[:] = 2
     assert os.waitpid(child, 0)[1] == 0
     assert bool((array == 2).all())
+
+
+def test_zeros_are_zeros_in_idle_memory_too() -> None:
+    for size in (0, 9, 256 << 10, (4 * MiB) + 3):
+        array = memory.empty(size)
+        array[:] = 7
+        del array
+        found = memory.zeros(size)
+        assert (len(found), bool(found.any()), found.flags.writeable) == (size, False, True)

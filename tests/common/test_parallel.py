@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -85,3 +87,14 @@ def test_threads_as_asked_or_as_there_are(monkeypatch: pytest.MonkeyPatch) -> No
         resolve_threads(0)
     with pytest.raises(TypeError, match="float"):
         resolve_threads(1.5)  # type: ignore[arg-type]
+
+
+def test_work_is_done_while_the_interpreter_ends() -> None:
+    """No thread begins then."""
+    program = (
+        "import atexit, threading\n"
+        "from fastpq.common.parallel import run_parallel\n"
+        "atexit.register(lambda: print(run_parallel(str, range(9), 3), flush=True))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=GUARD)
+    assert (done.stdout.strip(), done.stderr) == (str([str(number) for number in range(9)]), "")

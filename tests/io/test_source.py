@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.io.coalescing import coalesce
 from fastpq.io.new_file import TEMPORARY_SUFFIX
-from fastpq.io.origin import StoredBytes
+from fastpq.io.origin import StoredBytes, total_within
 from fastpq.io.sink import open_sink
 from fastpq.io.source import Source, open_source
 from fastpq.options import DEFAULT_TAIL_READ
@@ -703,3 +703,10 @@ def test_file_objects_stay_their_owners(tmp_path: Path) -> None:
 def test_the_base_class_reads_nothing() -> None:
     with pytest.raises(NotImplementedError):
         Source("name", 10).read(0, 1)
+
+
+def test_the_bytes_of_ranges() -> None:
+    assert total_within([(0, 4), (3, 7), (10, 0)], 10) == (11, None)
+    assert total_within([], 0) == (0, None)
+    for outside in ((0, 11), (11, 0), (-1, 1), (1, -1), (1 << 70, 1), (1, 1 << 70)):
+        assert total_within([(0, 4), outside, (99, 99)], 10) == (0, outside)

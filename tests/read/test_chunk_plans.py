@@ -205,6 +205,17 @@ def test_chunks_of_any_claimed_size_are_cut_into_runs(tmp_path: Path) -> None:
     assert (whole.is_encrypted, whole.under_footer_key) == (False, False)
 
 
+def test_ordinals_of_row_groups(tmp_path: Path) -> None:
+    """Where none is stored, the index counts."""
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    for group, ordinal in zip(footer.row_groups, (None, 7, None), strict=True):
+        group.ordinal = ordinal
+    metadata = metadata_of(footer)
+    assert metadata.row_group_ordinals == [0, 7, 2]
+    assert [plan.row_group_ordinal for plan in plans(metadata)[0][0]] == [0, 7, 2]
+
+
 def test_sizes_that_metadata_claim(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
     footer = footer_of(tmp_path / "file")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +123,29 @@ def test_packed_pages_count_no_more(tmp_path: Path) -> None:
     assert fastpq.read_table(path, properties=bound)["text"].to_pylist() == [f"{i:08}" for i in range(ROWS)]
     with fastpq.ParquetFile(path, properties=bound) as file, pytest.raises(fastpq.LimitError, match="max_allocation"):
         [*file.iter_batches(batch_size=ROWS)]       # which keep their pages
+
+
+def test_memory_of_large_inline_pages_goes_back(tmp_path: Path) -> None:
+    """Pages of 16 MiB, one in a row group; the views take as much."""
+    path, rows, groups = tmp_path / "x.parquet", 1 << 20, 8
+    texts = pa.array([f"{i:012}" for i in range(rows)])
+    schema = pa.schema([pa.field("text", pa.string(), nullable=False)])
+    options = {"use_dictionary": False, "data_page_size": 1 << 30, "write_batch_size": rows, "max_rows_per_page": rows}
+    with pq.ParquetWriter(path, schema, **options) as writer:
+        for _ in range(groups):
+            writer.write_table(pa.table({"text": texts}, schema=writer.schema), row_group_size=rows)
+    page = 16 * rows
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size < page + 1000
+    program = f"""
+import fastpq, resource
+def used():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+before = used()
+bound = fastpq.ReaderProperties(max_allocation={16 * groups * rows + 2 * page})
+table = fastpq.read_table({str(path)!r}, threads=1, properties=bound)
+print(table["text"].nbytes, used() - before)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    size, used = map(int, done.stdout.split())
+    assert size < 16 * groups * rows + page + 1000
+    assert used < 16 * groups * rows + 4 * page
