@@ -201,7 +201,7 @@ def shift_buffers(views, int32_t shift):
 
     Args:
         views: shape (n,), dtype V16, of values that have been checked.
-        shift: what is added.
+        shift: the difference.
     """
     held(views, np.dtype("V16"), "views")
     cdef View* view = <View*> array_start(views)

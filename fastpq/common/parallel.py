@@ -30,10 +30,15 @@ def resolve_threads(threads: int | None) -> int:
     return threads
 
 
+def _begins_threads(threads: int) -> bool:
+    """Whether work is shared out to threads; while the interpreter ends, none can begin."""
+    return threads > 1 and threading.main_thread().is_alive()
+
+
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
     """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished."""
     waiting = list(items)
-    if threads == 1 or len(waiting) < 2 or not threading.main_thread().is_alive():      # at its end Python begins no thread
+    if len(waiting) < 2 or not _begins_threads(threads):
         return [work(item) for item in waiting]
     from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
@@ -51,7 +56,7 @@ def run_ordered(
     work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, ahead: int = AHEAD
 ) -> Iterator[Result]:
     """Yield the results of work(item) in the order of the items; at most ``ahead`` items for each thread run ahead."""
-    if threads == 1:
+    if not _begins_threads(threads):
         yield from map(work, items)
         return
     from concurrent.futures import ThreadPoolExecutor

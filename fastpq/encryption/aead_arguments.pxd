@@ -2,6 +2,10 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+cdef enum:
+    NONCE_SIZE = 12
+    TAG_SIZE = 16
+
 
 cdef class Window:
     cdef const uint8_t* data

@@ -5,10 +5,6 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t
 
-cdef enum:
-    NONCE_SIZE = 12
-    TAG_SIZE = 16
-
 
 @cython.final
 @cython.no_gc

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 cdef class ModuleCipher:
     # Bound to one column chunk (row group and column ordinals) and to one thread at a time.
+
     # Binds the cipher to the chunk of the same column in another row group, under the same key.
     cdef int move_to(self, int64_t row_group) except -1 nogil
 

@@ -2,12 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from fastpq.encryption.aead_arguments cimport AeadArguments
+from fastpq.encryption.aead_arguments cimport NONCE_SIZE, TAG_SIZE, AeadArguments
 from fastpq.encryption.openssl cimport EVP_CIPHER, EVP_CIPHER_CTX
-
-cdef enum:
-    NONCE_SIZE = 12
-    TAG_SIZE = 16
 
 
 cdef class AesKey:
@@ -17,7 +13,7 @@ cdef class AesKey:
     cdef EVP_CIPHER_CTX* encryption     # keyed once; only ever copied
     cdef EVP_CIPHER_CTX* decryption
     cdef EVP_CIPHER_CTX* counter        # for CTR, one context for both directions; keyed at the first use
-    cdef object large                   # the backend.LargeAead of this key, made at the first use
+    cdef object large                   # the LargeAead of this key, made at the first use
 
     cdef EVP_CIPHER_CTX* _keyed(self, EVP_CIPHER* cipher, bint encrypt) except NULL
     cdef EVP_CIPHER_CTX* counting(self) except NULL

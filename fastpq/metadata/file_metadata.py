@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -288,20 +289,20 @@ class FileMetaData:
     @cached_property
     def row_counts(self) -> list[int]:
         """Number of rows of each row group, as stored."""
-        counts: list[int] = self._row_groups.noted(_NUM_ROWS).tolist()
-        for index, count in enumerate(counts):
-            if count == fmt.MISSING:
-                counts[index] = self.row_group(index).num_rows
-        return counts
+        return self._noted(_NUM_ROWS, attrgetter("num_rows"))
 
     @cached_property
     def row_group_ordinals(self) -> list[int]:
         """Ordinal of each row group, a part of AADs; its index where none is stored."""
-        ordinals: list[int] = self._row_groups.noted(_ORDINAL).tolist()
-        for index, ordinal in enumerate(ordinals):
-            if ordinal == fmt.MISSING:
-                ordinals[index] = self.row_group(index).ordinal
-        return ordinals
+        return self._noted(_ORDINAL, attrgetter("ordinal"))
+
+    def _noted(self, field: int, number_of: Callable[[RowGroupMetaData], int]) -> list[int]:
+        """A number of each row group: of a noted field, or where none is noted, of the row group."""
+        numbers: list[int] = self._row_groups.noted(field).tolist()
+        for index, number in enumerate(numbers):
+            if number == fmt.MISSING:
+                numbers[index] = number_of(self.row_group(index))
+        return numbers
 
     @cached_property
     def first_rows(self) -> Int64s:

@@ -48,7 +48,7 @@ cdef class RunPlan:
 
 
 cdef RunPlan run_of(list chunks, Py_ssize_t first):
-    """The plan of chunks, of which the first has a number among the column's."""
+    """The RunPlan of consecutive chunks; ``first`` is the number of the first one among the chunks of the column."""
     cdef ChunkPlan chunk = chunks[0]
     cdef RunPlan run = RunPlan.__new__(RunPlan)
     run.chunks, run.first, run.row_offset, run.under_footer_key = chunks, first, chunk.row_offset, True

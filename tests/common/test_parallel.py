@@ -89,12 +89,13 @@ def test_threads_as_asked_or_as_there_are(monkeypatch: pytest.MonkeyPatch) -> No
         resolve_threads(1.5)  # type: ignore[arg-type]
 
 
-def test_work_is_done_while_the_interpreter_ends() -> None:
+@pytest.mark.parametrize("runner", ["run_parallel", "run_ordered"])
+def test_work_is_done_while_the_interpreter_ends(runner: str) -> None:
     """No thread begins then."""
     program = (
-        "import atexit, threading\n"
-        "from fastpq.common.parallel import run_parallel\n"
-        "atexit.register(lambda: print(run_parallel(str, range(9), 3), flush=True))\n"
+        "import atexit\n"
+        f"from fastpq.common.parallel import {runner}\n"
+        f"atexit.register(lambda: print(list({runner}(str, range(9), 3)), flush=True))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=GUARD)
     assert (done.stdout.strip(), done.stderr) == (str([str(number) for number in range(9)]), "")
