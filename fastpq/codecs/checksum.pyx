@@ -7,31 +7,32 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 cdef extern from "c/crc32.h" nogil:
     bint CRC32_BY_LIBRARY
-    uint32_t library_crc32(const uint8_t* data, size_t size) noexcept
+    uint32_t library_crc32(uint32_t before, const uint8_t* data, size_t size) noexcept
 
 
-cdef int64_t crc32_of(const uint8_t* data, int64_t size) except -1 nogil:
+cdef int64_t crc32_of(const uint8_t* data, int64_t size, uint32_t before=0) except -1 nogil:
     if CRC32_BY_LIBRARY:
-        return library_crc32(data, <size_t>size)
+        return library_crc32(before, data, <size_t>size)
     with gil:
-        return crc32_by_package(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
+        return crc32_by_package(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ), before)
 
 
-def crc32(const uint8_t[::1] data not None):
+def crc32(const uint8_t[::1] data not None, uint32_t before=0):
     """CRC-32 of a page as stored, as an unsigned integer.
 
     Args:
         data: a contiguous buffer of bytes.
+        before: CRC-32 of the bytes in front of data.
     """
     cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
     cdef const uint8_t* first = &data[0] if data.shape[0] else &nothing
     cdef int64_t value
     with nogil:
-        value = crc32_of(first, data.shape[0])
+        value = crc32_of(first, data.shape[0], before)
     return value
 
 
-def crc32_by_package(data):
+def crc32_by_package(data, before=0):
     """The same by ISA-L, of the package isal: three times as fast as zlib's, half as fast as libdeflate's."""
     from isal import isal_zlib
-    return isal_zlib.crc32(data)
+    return isal_zlib.crc32(data, before)

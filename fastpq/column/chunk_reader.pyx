@@ -46,6 +46,7 @@ cdef class ChunkReader:
         self.width = layout.width if judge is None else 1
         if judge is None:
             self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
+            pages.leaves_values = pages.source is not None and self.values.conversion == COPY
         else:
             self.values = VerdictReader(pages, layout)
             (<VerdictReader>self.values).judge = judge

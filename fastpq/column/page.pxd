@@ -1,6 +1,6 @@
 """Pages of a column chunk: read, checked, decrypted, decompressed and split once."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.arrays.allowance cimport Allowance, Counted
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PageWalker, StoredPage
@@ -30,8 +30,9 @@ cdef struct Page:
     int64_t null_count              # of a V2 header, unchecked; -1 for other pages
     LevelStream repetition          # empty for a column without repetition levels
     LevelStream definition
-    const uint8_t* values
+    const uint8_t* values           # NULL where the values are left in the file
     int64_t values_size
+    bint left                       # the values are left in the file, for PageReader.read_left or load_left
     bint retained                   # the values are in PageReader.retained and outlive the page
 
 
@@ -51,15 +52,25 @@ cdef class PageReader(PageWalker):
     cdef Counted extended           # the owner of the array, if its memory may have room for the next page
     cdef int64_t to_retain          # bytes of the values to come, where pages share arrays; 0 where each has its own
     cdef bint in_place              # the stored body at hand was read to the array
+    cdef bint leaves_values         # PLAIN values of large pages may be left in the file: their stored form is that in memory
+    cdef StoredPage left            # the page whose values are left in the file
+    cdef int64_t left_levels        # bytes of levels in front of the values
+    cdef uint32_t left_crc          # CRC-32 of the levels
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
     # unwanted values, of which only num_values is known.
     cdef int next(self, Page* page, int64_t unwanted=*) except -1 nogil
+    # Reads all values left in the file to out. A page with another CRC-32 is an error, raised when out is filled.
+    cdef int read_left(self, uint8_t* out) except -1 nogil
+    # Address of the values left in the file, read to memory that is valid until the next page.
+    cdef const uint8_t* load_left(self) except NULL nogil
     # Leaves the memory of the last retained page from an address on to the pages behind it; for pages that share arrays. NULL
     # leaves nothing.
     cdef void keep_to(self, const uint8_t* end) noexcept nogil
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil
+    cdef int64_t _levels_of_left(self, const StoredPage* stored) except -2 nogil
+    cdef int _leave(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil
     cdef bint _retains(self, const StoredPage* stored) noexcept nogil
     cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil
     cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil

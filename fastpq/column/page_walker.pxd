@@ -9,6 +9,7 @@ from fastpq.io.origin cimport StoredBytes
 
 cdef enum:
     PIECE = 256 << 10               # bytes read at a time of a chunk not in memory; pieces stay in the processor's cache
+    USUAL_HEADER = 4 << 10          # bytes with room for almost every page header
     BODY_OVERRUN = -3               # a fault beside PAGE_HEADER_TRUNCATED and PAGE_HEADER_INVALID
 
 
@@ -37,6 +38,9 @@ cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored
 # Whether a stored body has the CRC-32 of its header.
 cdef int has_own_crc(const uint8_t* body, const StoredPage* page) except -1 nogil
 
+# The error of a page with another CRC-32 than its header's.
+cdef object wrong_checksum(const StoredPage* page)
+
 
 cdef class PageWalker:
     cdef int64_t size
@@ -47,6 +51,7 @@ cdef class PageWalker:
     cdef Scratch window             # the last piece, [window_start, window_end) of the chunk
     cdef int64_t window_start
     cdef int64_t window_end
+    cdef int64_t piece              # least bytes to be read next: PIECE, or USUAL_HEADER where bodies are read to other memory
     cdef ModuleCipher cipher
     cdef readonly int64_t position  # of the next page
     cdef int64_t ordinal            # of the page at hand, as StoredPage.ordinal
@@ -71,6 +76,7 @@ cdef class PageWalker:
     # Checks the CRC-32 of a page's stored body, where the header has one and checksums are verified.
     cdef int check_crc(self, const StoredPage* page, const uint8_t* body) except -1 nogil
 
+    cdef bint _checks_crc(self, const StoredPage* page) noexcept nogil
     cdef int _slide(self, int64_t position, int64_t size) except -1 nogil
     cdef int64_t _header_size(self) except -1 nogil
     cdef int64_t _parse(self, int64_t available, bint* dictionary, StoredPage* page) except? -100 nogil

@@ -26,9 +26,6 @@ from fastpq.errors import FormatError, LimitError, ParquetError
 # the end of a header.
 cdef int64_t HEADER_BOUND = 16 << 20
 
-cdef enum:
-    USUAL_HEADER = 4 << 10      # bytes with room for almost every page header
-
 
 cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored_size, int64_t start, int64_t end,
                         int64_t uncounted, StoredPage* page) noexcept nogil:
@@ -77,6 +74,7 @@ cdef class PageWalker:
             self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
             self.size = view.shape[0]
             self.data = &view[0] if self.size else NULL
+        self.piece = PIECE
         self.cipher = cipher
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
@@ -116,8 +114,8 @@ cdef class PageWalker:
         return 0
 
     cdef int _slide(self, int64_t position, int64_t size) except -1 nogil:
-        """Read the bytes of a range and up to PIECE bytes behind; bytes at hand are kept."""
-        cdef int64_t wanted = min(max(size, <int64_t>PIECE), self.size - position), known = 0
+        """Read the bytes of a range, and of the piece that begins with the range; bytes at hand are kept."""
+        cdef int64_t wanted = min(max(size, self.piece), self.size - position), known = 0
         cdef const uint8_t* at_hand = self.window.data + (position - self.window_start)
         if self.window_start <= position < self.window_end:
             known = self.window_end - position
@@ -219,10 +217,13 @@ cdef class PageWalker:
         return 0
 
     cdef int check_crc(self, const StoredPage* page, const uint8_t* body) except -1 nogil:
-        if page.header.has_crc and self.verify_checksums and not has_own_crc(body, page):
+        if self._checks_crc(page) and not has_own_crc(body, page):
             with gil:
                 raise wrong_checksum(page)
         return 0
+
+    cdef bint _checks_crc(self, const StoredPage* page) noexcept nogil:
+        return page.header.has_crc and self.verify_checksums
 
     cdef int64_t _count(self, int64_t enough) except -1 nogil:
         """Values in the headers of the next data pages, until the values are enough."""

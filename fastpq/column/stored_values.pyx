@@ -1,8 +1,12 @@
-"""Conversion between the values of pages and the values of Columns (LogicalTypes.md; INT96 as written by Impala and Spark)."""
+"""Conversion between the values of pages and the values of Columns, and checks of decoded values.
 
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
+LogicalTypes.md; INT96 as written by Impala and Spark.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
+from fastpq.encodings.plain cimport slices_check_utf8
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE
 from fastpq.encodings.views cimport Slice, View
 
@@ -13,6 +17,15 @@ cdef extern from "c/int96.h" nogil:
 cdef extern from "c/big_endian.h" nogil:
     int64_t reverse_decimals(const uint8_t* stored, size_t size, int64_t count, uint8_t* out, size_t width) noexcept
     int64_t store_decimals(const uint8_t* values, size_t width, int64_t count, uint8_t* out, size_t size) noexcept
+
+cdef extern from "c/decimals.h" nogil:
+    void largest_decimal(int digits, uint64_t* limit) noexcept
+    bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
+
+cdef extern from "c/times.h" nogil:
+    bint times_fit(const uint8_t* values, size_t width, int64_t count, int64_t ticks) noexcept
+
+from fastpq.errors import FormatError
 
 
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
@@ -174,3 +187,34 @@ cdef int64_t decimals_to_slices(const uint8_t* values, size_t width, int64_t cou
         slices[i].data = target
         slices[i].size = kept
     return count
+
+
+cdef ValueChecks value_checks(int digits, int64_t ticks) noexcept nogil:
+    cdef ValueChecks checks
+    checks.digits = digits
+    checks.ticks = ticks
+    largest_decimal(digits, checks.largest)
+    return checks
+
+
+cdef int check_decoded(const ValueChecks* checks, const uint8_t* values, size_t width, int64_t count,
+                       int64_t page) except -1 nogil:
+    if checks.digits and count and not decimals_fit(values, width, count, checks.largest):
+        with gil:
+            raise FormatError(f"a decimal of more than {checks.digits} digits (verify_decimals=False reads it)", page=page)
+    if checks.ticks and count and not times_fit(values, width, count, checks.ticks):
+        with gil:
+            raise FormatError("a TIME outside of a day (verify_times=False reads it)", page=page)
+    return 0
+
+
+cdef int check_text(const View* views, int64_t count, const uint8_t* base, int64_t first, int64_t page) except -1 nogil:
+    cdef int64_t i, where
+    cdef Slice value
+    for i in range(count):
+        value.size = <size_t>views[i].length
+        value.data = <const uint8_t*>&views[i].prefix[0] if views[i].length <= 12 else base + views[i].offset
+        if slices_check_utf8(&value, 1, &where) < 0:
+            with gil:
+                raise FormatError(f"value {first + i} of the page is not UTF-8", page=page)
+    return 0

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from fastpq.arrays.allowance cimport Counted
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
+from fastpq.column.stored_values cimport ValueChecks
 from fastpq.encodings.delta cimport DeltaDecoder
 from fastpq.encodings.delta_strings cimport DeltaLengths, DeltaStrings
 from fastpq.encodings.rle cimport HybridDecoder
@@ -21,13 +22,12 @@ cdef class ValueReader:
     cdef int64_t units
     cdef bint fits_microseconds         # whether the INT96 values last found out of range fit microseconds
     cdef bint text
-    cdef int digits                     # most digits of a decimal; 0 without a check
-    cdef uint64_t[4] largest            # decimal of `digits` digits
-    cdef int64_t ticks                  # in a day, for a time of day; 0 without a check
+    cdef ValueChecks checks
     cdef uint64_t encodings             # a bit for each encoding that is read for the type
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls left out
     cdef int64_t done                   # values already decoded
+    cdef bint left                      # the PLAIN values of the page are left in the file, and none is decoded yet
     cdef const uint8_t* cursor          # the next PLAIN value
     cdef int64_t cursor_size
     cdef HybridDecoder hybrid
@@ -66,6 +66,7 @@ cdef class ValueReader:
     # Checks count decoded values: no decimal has more digits than the column's type, and no time is outside a day.
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil
 
+    cdef int _load_left(self) except -1 nogil
     cdef int64_t _start(self) except? -100 nogil
     cdef int64_t _start_indices(self) noexcept nogil
     cdef int64_t _start_booleans(self) noexcept nogil
@@ -81,5 +82,4 @@ cdef class ValueReader:
     cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil
     cdef int32_t _add_buffer(self, object buffer) except -1
     cdef int32_t _retained_buffer(self) except -1 nogil
-    cdef int _check_text(self, const View* views, int64_t count, const uint8_t* base) except -1 nogil
     cdef int _fail(self, int64_t status, const char* what) except -1 nogil

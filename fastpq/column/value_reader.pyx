@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 cimport cython
 
 from fastpq.column.stored_values cimport (
-    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
+    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, check_decoded, check_text, decimals_from_views, from_stored,
+    value_checks,
 )
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -26,17 +27,10 @@ from fastpq.encodings.numbers cimport (
     ALP, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
     RLE_DICTIONARY,
 )
-from fastpq.encodings.plain cimport all_ascii, pack_views, plain_decode_booleans, plain_decode_views, slices_check_utf8
+from fastpq.encodings.plain cimport all_ascii, pack_views, plain_decode_booleans, plain_decode_views
 from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_skip, hybrid_start
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE, TRUNCATED
 from fastpq.encodings.views cimport Slice, View
-
-cdef extern from "c/decimals.h" nogil:
-    void largest_decimal(int digits, uint64_t* limit) noexcept
-    bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
-
-cdef extern from "c/times.h" nogil:
-    bint times_fit(const uint8_t* values, size_t width, int64_t count, int64_t ticks) noexcept
 
 from fastpq.column.layout import OutsideUnitError
 from fastpq.encodings.registry import check_readable
@@ -70,9 +64,7 @@ cdef class ValueReader:
         self.width = layout.width
         self.units = layout.units
         self.text = layout.text
-        self.digits = layout.digits if pages.verify_decimals else 0
-        largest_decimal(self.digits, self.largest)
-        self.ticks = layout.ticks
+        self.checks = value_checks(layout.digits if pages.verify_decimals else 0, layout.ticks)
         self.encodings = layout.encodings
 
     cdef void restart(self) noexcept nogil:
@@ -125,8 +117,11 @@ cdef class ValueReader:
         self.encoding = page.encoding
         self.cursor = page.values
         self.cursor_size = page.values_size
+        self.left = page.left
         self.count = count
         self.done = 0
+        if self.left and count == 0:
+            self._load_left()           # to be checked like other pages
         if self.pages.ordinal != self.ordinal:      # pages were left out: the last value before the page is unknown
             self.previous_size = 0
         self.ordinal = self.pages.ordinal + 1
@@ -135,6 +130,13 @@ cdef class ValueReader:
             if status < 0:
                 self.count = 0
                 self._fail(status, VALUES)
+        return 0
+
+    cdef int _load_left(self) except -1 nogil:
+        """Have the values of the page in memory, where they are left in the file."""
+        if self.left:
+            self.left = False
+            self.cursor = self.pages.load_left()
         return 0
 
     def _refuse(self, int encoding):
@@ -223,6 +225,7 @@ cdef class ValueReader:
         cdef uint8_t* values
         if kept == 0:
             return self.skip(count)
+        self._load_left()
         if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
             status = dictionary_decode_chosen(
                 &self.hybrid, self.dictionary.data, self.dictionary_size, self.width, bits, offset, out, count)
@@ -248,6 +251,7 @@ cdef class ValueReader:
         cdef int64_t status
         if count == 0:
             return 0
+        self._load_left()
         status = self._skip(count)
         if status < 0:
             self._fail(status, VALUES)
@@ -281,14 +285,7 @@ cdef class ValueReader:
         return count
 
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil:
-        if self.digits and count and not decimals_fit(values, self.width, count, self.largest):
-            with gil:
-                raise FormatError(f"a decimal of more than {self.digits} digits (verify_decimals=False reads it)",
-                                  page=self.pages.ordinal)
-        if self.ticks and count and not times_fit(values, self.width, count, self.ticks):
-            with gil:
-                raise FormatError("a TIME outside of a day (verify_times=False reads it)", page=self.pages.ordinal)
-        return 0
+        return check_decoded(&self.checks, values, self.width, count, self.pages.ordinal)
 
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:
         """Decode count values of an encoding without dictionary; returns a negative Status for broken bytes."""
@@ -306,6 +303,13 @@ cdef class ValueReader:
         if self.encoding == PLAIN:
             if size > self.cursor_size:
                 return TRUNCATED
+            if self.left and size == self.cursor_size:
+                self.left = False
+                self.cursor_size = 0
+                self.pages.read_left(out)
+                return count
+            self._load_left()
+            stored = self.cursor
             self.cursor += size
             self.cursor_size -= size
         elif self.conversion == COPY:
@@ -378,7 +382,7 @@ cdef class ValueReader:
         if self.conversion == VARIABLE_DECIMAL:
             return decimals_from_views(views, count, base, out, self.width)
         if self.text and not (ascii_before and all_ascii(start, <size_t>size)):
-            self._check_text(views, count, base)
+            check_text(views, count, base, self.done, self.pages.ordinal)
         if self.page_buffer != NO_BUFFER and base == self.pages.retained_data and self.pages.extended is not None:
             if self.done == 0 and count == self.count and self.pages.to_retain > 0:     # the whole page, and not the last
                 self.pages.keep_to(pack_views(views, count, size, <uint8_t*>base, <uint8_t*>body))
@@ -425,17 +429,6 @@ cdef class ValueReader:
         scratch_reserve(&self.previous, <size_t>size)
         memcpy(self.previous.data, value, <size_t>size)
         self.previous_size = size
-        return 0
-
-    cdef int _check_text(self, const View* views, int64_t count, const uint8_t* base) except -1 nogil:
-        cdef int64_t i, where
-        cdef Slice value
-        for i in range(count):
-            value.size = <size_t>views[i].length
-            value.data = <const uint8_t*>&views[i].prefix[0] if views[i].length <= 12 else base + views[i].offset
-            if slices_check_utf8(&value, 1, &where) < 0:
-                with gil:
-                    raise FormatError(f"value {self.done + i} of the page is not UTF-8", page=self.pages.ordinal)
         return 0
 
     cdef int _fail(self, int64_t status, const char* what) except -1 nogil:

@@ -464,6 +464,7 @@ def test_crc32(data: bytes) -> None:
     for function in (crc32, crc32_by_package):
         assert function(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
         assert function(np.frombuffer(data, np.uint8).data) == zlib.crc32(data)
+        assert function(data[9:], function(data[:9])) == zlib.crc32(data)
 
 
 # ---- pages of files from everywhere

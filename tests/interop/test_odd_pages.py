@@ -28,13 +28,13 @@ def levels(values: Sequence[int]) -> bytes:
     return struct.pack("<I", len(run)) + run
 
 
-def data_page(count: int, body: bytes, encoding: fmt.Encoding = fmt.Encoding.PLAIN) -> bytes:
+def data_page(count: int, body: bytes, encoding: fmt.Encoding = fmt.Encoding.PLAIN, crc: int | None = None) -> bytes:
     rle = fmt.Encoding.RLE
     header = fmt.DataPageHeader(
         num_values=count, encoding=encoding, definition_level_encoding=rle, repetition_level_encoding=rle
     )
     sizes = {"uncompressed_page_size": len(body), "compressed_page_size": len(body)}
-    return fmt.encode(fmt.PageHeader(type=fmt.PageType.DATA_PAGE, data_page_header=header, **sizes)) + body
+    return fmt.encode(fmt.PageHeader(type=fmt.PageType.DATA_PAGE, data_page_header=header, crc=crc, **sizes)) + body
 
 
 def other_page(kind: int, body: bytes) -> bytes:

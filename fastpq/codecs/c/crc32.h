@@ -10,12 +10,12 @@
 
 enum { CRC32_BY_LIBRARY = 1 };
 
-static uint32_t library_crc32(const uint8_t *data, size_t size) { return libdeflate_crc32(0, data, size); }
+static uint32_t library_crc32(uint32_t before, const uint8_t *data, size_t size) { return libdeflate_crc32(before, data, size); }
 #else
 enum { CRC32_BY_LIBRARY = 0 };
 
-static uint32_t library_crc32(const uint8_t *data, size_t size) {
-    (void)data, (void)size;
+static uint32_t library_crc32(uint32_t before, const uint8_t *data, size_t size) {
+    (void)before, (void)data, (void)size;
     return 0; /* never called */
 }
 #endif
