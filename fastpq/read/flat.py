@@ -30,7 +30,7 @@ from fastpq.schema.types import ColumnType, Integer, Type, Unknown
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn
-    from fastpq.read.chunk_run import RunPlan
+    from fastpq.read.chunk_run import ChunkRun, RunPlan
     from fastpq.read.nested import NestedReading, NestedStream
     from fastpq.schema.parquet_schema import ColumnDescriptor
 
@@ -76,7 +76,7 @@ class FlatReading:
 
     __slots__ = (
         "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls",
-        "_opener", "_output", "_reader", "_slots",
+        "_opened", "_opener", "_output", "_reader", "_runs", "_slots",
     )
 
     def __init__(
@@ -105,28 +105,44 @@ class FlatReading:
         self._as_views = as_views
         self._entries: dict[int, tuple[int, BinaryViews]] = {}      # rows and dictionary of a run, by its first row
         self._slots = [*islice(slots, len(chunks))]
-        self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
+        self._reader: ChunkReader | None = None     # of the only chunk, if open
         in_memory = opener.source.gives_views or not opener.source.walks_late
         is_whole = memory is None and judge is None and len(chunks) == 1 and chunks[0].kept is None
         if is_whole and in_memory and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
         self._output = ColumnOutput(num_rows, self._layout.width if judge is None else 1, leaf.nullable, memory)
+        self._runs: list[RunPlan] = []              # of several chunks of the column, or none
+        self._opened: dict[int, ChunkRun] = {}      # runs to be decoded, by the number of the first chunk
         self._has_runs = False
         self._nulls: list[int] = []     # of chunks with nulls
 
-    def tasks(self) -> Iterator[Task]:
-        """One task for each run of chunks."""
-        for plan in self._runs():
-            yield Task(plan.row_offset, plan.num_rows, partial(self._decode_run, plan))
+    def open(self) -> None:
+        """Plan the runs of chunks, and open readers in a local file; to be called before ``tasks`` and ``decode``.
 
-    def whole(self) -> AnyColumn:
-        """The column, after all tasks one after the other."""
+        All columns are opened before values are decoded: after the values of a column, the interpreter finds nothing of its own
+        in the processor's caches, and takes twice as long.
+        """
+        if len(self._chunks) != 1:
+            self._runs = self._cut_runs()
+            several = (plan for plan in self._runs if len(plan.chunks) > 1)
+            self._opened = {plan.first: self._opener.flat_run(plan, self._layout) for plan in several}
+        elif self._opener.source.walks_late and self._reader is None:
+            self._reader = self._open(self._chunks[0], self._slots[0])
+
+    def tasks(self) -> list[Task]:
+        """One task for each run of chunks."""
+        if len(self._chunks) == 1:
+            [chunk], [slot] = self._chunks, self._slots
+            return [Task(chunk.row_offset, chunk.num_rows, partial(self._decode, chunk, slot))]
+        return [Task(plan.row_offset, plan.num_rows, partial(self._decode_run, plan)) for plan in self._runs]
+
+    def decode(self) -> None:
+        """Do all tasks one after the other."""
         if len(self._chunks) == 1:
             self._decode(self._chunks[0], self._slots[0])
         else:
-            for plan in self._runs():
+            for plan in self._runs:
                 self._decode_run(plan)
-        return self.finish()
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
@@ -152,7 +168,7 @@ class FlatReading:
             codes[~column.validity_mask()] = 0
         return column
 
-    def _runs(self) -> list[RunPlan]:
+    def _cut_runs(self) -> list[RunPlan]:
         """Consecutive chunks to decode together: of whole chunks of a local file, decoded into values."""
         from fastpq.read.chunk_run import cut_runs
 
@@ -167,7 +183,7 @@ class FlatReading:
         if len(plan.chunks) == 1:
             self._decode(plan.chunks[0], self._slots[plan.first])
             return
-        run = self._opener.flat_run(plan, self._layout)
+        run = self._opened.pop(plan.first)
         try:
             nulls = run.read(self._output, plan.row_offset)
             if self._layout.codes:
@@ -178,13 +194,17 @@ class FlatReading:
         if nulls:
             self._nulls.append(nulls)
 
-    def _decode(self, chunk: ChunkPlan, slot: int) -> None:
-        reader = self._reader
-        stored = self._buffers.take(slot, alone=self._has_runs) if reader is None else None
+    def _open(self, chunk: ChunkPlan, slot: int) -> ChunkReader:
+        stored = self._buffers.take(slot, alone=self._has_runs)
         try:
-            if stored is not None:
-                reader = self._opener.flat(chunk, stored, self._layout, None if self._judge is None else self._verdicts)
-            assert reader is not None
+            return self._opener.flat(chunk, stored, self._layout, None if self._judge is None else self._verdicts)
+        except ParquetError as error:       # no context manager: a file may have a million chunks
+            self._opener.place(error, chunk)
+            raise
+
+    def _decode(self, chunk: ChunkPlan, slot: int) -> None:
+        reader, self._reader = self._reader or self._open(chunk, slot), None
+        try:
             if chunk.kept is None:
                 if chunk.pages is None:
                     reader.share_arrays(chunk.uncompressed_size)
@@ -193,7 +213,7 @@ class FlatReading:
                 nulls = reader.read_chosen(self._output, chunk.row_offset, chunk.kept)
             if self._layout.codes:
                 self._keep_entries(reader, chunk.row_offset, chunk.num_rows)
-        except ParquetError as error:       # no context manager: a file may have a million chunks
+        except ParquetError as error:
             self._opener.place(error, chunk)
             raise
         if nulls:
@@ -212,7 +232,7 @@ class FlatReading:
     def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
 
-        Without a view, the opened reader is kept for ``_decode``.
+        Without a view, the reader stays open for ``_decode``.
         """
         [chunk], [slot] = self._chunks, self._slots
         stored = self._buffers.take(slot)

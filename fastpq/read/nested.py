@@ -66,16 +66,18 @@ class NestedReading:
                 self._work.append((run, output))
             self._parts.append(part)
 
-    def whole(self) -> AnyColumn:
-        """The column, after all tasks one after the other."""
-        for run, output in self._work:
-            self._decode(run, output)
-        return self.finish()
+    def open(self) -> None:
+        """As of FlatReading; each chunk is opened when the chunk before it is decoded."""
 
     def tasks(self) -> Iterator[Task]:
         """One task for each leaf of each run of row groups."""
         for run, output in self._work:
             yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
+
+    def decode(self) -> None:
+        """Do all tasks one after the other."""
+        for run, output in self._work:
+            self._decode(run, output)
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""

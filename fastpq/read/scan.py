@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import methodcaller
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING
 
 from fastpq.arrays.table import AnyColumn, Table
@@ -17,6 +17,7 @@ from fastpq.io.source import Stored
 from fastpq.read.chunk_plan import ChunkPlan, claimed_sizes
 from fastpq.read.costs import (
     ALWAYS_PLAUSIBLE,
+    COLUMNS_OPENED,
     LARGEST_RUN,
     PLAUSIBLE_EXPANSION,
     ROWS_WORTH_CODES,
@@ -100,35 +101,58 @@ class Scan:
             largest_run = LARGEST_RUN if threads == 1 else min(LARGEST_RUN, (decoded + stored) // (threads * TASKS_A_THREAD))
             largest_run = largest_run if span is None else -1       # the rows of each chunk are counted
             slots = itertools.count()
-            readings: list[Reading] = []
             read: list[AnyColumn] = []
-            becomes = opener.becomes_dictionary
-            for place, (column, rows) in enumerate(wanted):
-                leaf, of_leaf = column.leaves[0]
-                if leaf.is_flat:
-                    memory = None if out is None else out.memory(column.name)
-                    judge = None if judges is None else judges.get(place)
-                    coded = judge is None and (codes or opener.strings == "dictionary" or bool(becomes and becomes(leaf)))
-                    coded = coded and self._reads_codes(leaf, of_leaf, codes)
-                    as_views = (
-                        not coded and judge is None and leaf.type.dtype is None and opener.strings == "views"
-                        and ROWS_WORTH_CODES * len(of_leaf) <= rows and self._has_few_values(leaf, of_leaf))
-                    reading: Reading = FlatReading(
-                        opener, leaf, of_leaf, rows, slots, buffers, memory, coded or as_views, as_views, judge, largest_run)
-                else:
-                    reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
-                if at_once:
-                    read.append(reading.whole())        # and nothing is kept of it: there may be a million columns
-                else:
+            together = COLUMNS_OPENED if at_once else max(1, len(wanted))
+            for first in range(0, len(wanted), together):
+                readings: list[Reading] = []
+                for place, (column, rows) in enumerate(wanted[first : first + together], first):
+                    if column.leaves[0][0].is_flat:
+                        memory = None if out is None else out.memory(column.name)
+                        judge = None if judges is None else judges.get(place)
+                        reading: Reading = self._flat(column, rows, slots, buffers, memory, judge, codes, largest_run)
+                    else:
+                        reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
+                    reading.open()
                     readings.append(reading)
-            if not at_once:
-                each = (task for reading in readings for task in reading.tasks())
-                tasks = sorted(each, key=lambda task: task.row) if source.is_remote else [*each]   # the order of arrival
-                run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
-                read = [*run_parallel(methodcaller("finish"), readings, threads)]
+                if at_once:
+                    for reading in readings:
+                        reading.decode()
+                else:
+                    self._do_tasks(readings, threads, span)
+                read += run_parallel(methodcaller("finish"), readings, threads)
         if out is not None:
             read = [out.settled(column.name, values) for (column, _), values in zip(wanted, read, strict=True)]
         return read
+
+    def _do_tasks(self, readings: Sequence[Reading], threads: int, span: Span | None) -> None:
+        """Decode the values of readings; threads and span as for ``read``."""
+        tasks = [task for reading in readings for task in reading.tasks()]
+        if self.opener.source.is_remote:
+            tasks.sort(key=attrgetter("row"))       # the order of arrival
+        run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
+
+    def _flat(
+        self,
+        column: ColumnPlan,
+        rows: int,
+        slots: Iterator[int],
+        buffers: Fetching,
+        memory: Array | None,
+        judge: Callable[[Column], Array] | None,
+        codes: bool,
+        largest_run: int,
+    ) -> FlatReading:
+        """The reading of a flat column; codes as for ``columns``, other arguments as for FlatReading."""
+        opener = self.opener
+        leaf, chunks = column.leaves[0]
+        becomes = opener.becomes_dictionary
+        coded = judge is None and (codes or opener.strings == "dictionary" or bool(becomes and becomes(leaf)))
+        coded = coded and self._reads_codes(leaf, chunks, codes)
+        as_views = (
+            not coded and judge is None and leaf.type.dtype is None and opener.strings == "views"
+            and ROWS_WORTH_CODES * len(chunks) <= rows and self._has_few_values(leaf, chunks))
+        return FlatReading(
+            opener, leaf, chunks, rows, slots, buffers, memory, coded or as_views, as_views, judge, largest_run)
 
     def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:
         from fastpq.read.coded import reads_codes
