@@ -36,20 +36,48 @@ def _begins_threads(threads: int) -> bool:
 
 
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
-    """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished."""
+    """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished.
+
+    The calling thread works too. A pool of concurrent.futures would take longer under the GIL than the reads that use it.
+    """
     waiting = list(items)
     if len(waiting) < 2 or not _begins_threads(threads):
         return [work(item) for item in waiting]
-    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+    results: dict[int, Result] = {}
+    errors: dict[int, BaseException] = {}
+    left = deque(enumerate(waiting))
 
-    with ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="fastpq") as pool:
-        futures = [pool.submit(work, item) for item in waiting]
-        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-        for future in done:
-            if future.exception() is not None:
-                pool.shutdown(cancel_futures=True)
-                break
-        return [future.result() for future in futures if not future.cancelled()]
+    def take_items() -> None:
+        while left:
+            try:
+                place, item = left.popleft()
+            except IndexError:      # another thread took the last
+                return
+            try:
+                results[place] = work(item)
+            except BaseException as error:
+                errors[place] = error
+                left.clear()
+
+    helpers = [threading.Thread(target=take_items, name=f"fastpq-{number}") for number in range(1, min(threads, len(waiting)))]
+    begun = 0
+    try:
+        for helper in helpers:
+            helper.start()
+            begun += 1
+        take_items()
+        for helper in helpers:
+            helper.join()
+    finally:
+        left.clear()
+        for helper in helpers[:begun]:      # after Ctrl-C, or where no thread could begin
+            helper.join()
+    if errors:
+        try:
+            raise errors[min(errors)]
+        finally:
+            errors.clear()      # an error refers to this frame
+    return [results[place] for place in range(len(waiting))]
 
 
 def run_ordered(

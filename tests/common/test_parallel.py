@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import subprocess
 import sys
@@ -64,16 +65,47 @@ def test_the_first_error_ends_the_work() -> None:
         assert len(started) < 1000
 
 
-def test_the_pool_ends_with_its_reader() -> None:
-    def threads() -> set[threading.Thread]:
-        return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
+def threads_of_fastpq() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
 
-    before = threads()
+
+def test_ctrl_c_ends_the_work_of_all_threads() -> None:
+    started = []
+
+    def work(item: int) -> None:
+        started.append(item)
+        if item == 5:
+            _thread.interrupt_main()
+        time.sleep(0.005)
+
+    for _ in range(3):
+        started.clear()
+        before = threads_of_fastpq()
+        with pytest.raises(KeyboardInterrupt):
+            run_parallel(work, range(1000), 3)
+        assert len(started) < 900
+        assert not threads_of_fastpq() - before
+
+
+def test_the_error_of_the_first_item_counts() -> None:
+    both = threading.Barrier(2)
+
+    def work(item: int) -> None:
+        both.wait(GUARD)
+        raise LookupError(item)
+
+    for _ in range(20):
+        with pytest.raises(LookupError, match="0"):
+            run_parallel(work, range(2), 2)
+
+
+def test_the_pool_ends_with_its_reader() -> None:
+    before = threads_of_fastpq()
     results = run_ordered(lambda item: item, range(100), 3)
     next(results)
-    assert threads() - before
+    assert threads_of_fastpq() - before
     results.close()  # type: ignore[attr-defined]
-    assert not threads() - before
+    assert not threads_of_fastpq() - before
 
 
 def test_threads_as_asked_or_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
