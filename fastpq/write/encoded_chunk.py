@@ -38,15 +38,18 @@ class EncodedChunk(NamedTuple):
     writer: ChunkWriter
     geospatial_statistics: fmt.GeospatialStatistics | None
 
-    def place(self, sink: Sink) -> PlacedChunk:
-        """Write the last pages, behind the others.
+    def place(self, sink: Sink) -> int:
+        """Write the last pages, behind the others; returns the offset of the first page in the file."""
+        sink.write_together(self.writer.pieces.take())
+        return sink.written - self.writer.stored_size
+
+    def placed(self, start: int) -> PlacedChunk:
+        """The chunk with its metadata and indexes, for pages from file offset start on.
 
         Raises:
             SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
         spec, writer = self.spec, self.writer
-        sink.write_together(writer.pieces.take())
-        start = sink.written - writer.stored_size
         pages = self._written_pages()
         metadata = self._metadata(pages, start)
         column_index = offset_index = None

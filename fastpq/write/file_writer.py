@@ -24,6 +24,7 @@ from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.version import VERSION
 from fastpq.write.choice import EncodingChoice
 from fastpq.write.chunks import ChunkToWrite, encode_chunk
+from fastpq.write.encoded_chunk import EncodedChunk
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 from fastpq.write.sampling import choose_by_sample
 from fastpq.write.sorting import RowOrder
@@ -193,19 +194,26 @@ class FileWriter:
         every = self._properties.checkpoint_every
         with closing(chunks):
             for entry in entries:
-                placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
-                groups.add(entry, placed if self._meter is None else self._told(placed, self._meter.span(entry.num_rows)))
+                span = None if self._meter is None else self._meter.span(entry.num_rows)
+                groups.add(entry, self._placed(islice(chunks, len(leaves)), span))
                 self._sink.flush()
                 if every and len(groups) % every == 0:
                     self._write_footer({CHECKPOINT_KEY: str(len(groups))})
                     self._sink.persist()
 
-    def _told(self, chunks: Iterable[PlacedChunk], span: Span | None) -> Iterator[PlacedChunk]:
-        """The same chunks; progress is told of each chunk when the next one is drawn."""
+    def _placed(self, chunks: Iterable[EncodedChunk], span: Span | None) -> Iterator[PlacedChunk]:
+        """Write the pages of a row group's chunks when the first is drawn, and tell of progress after each.
+
+        Metadata are made together, behind the pages: between two chunks the interpreter finds nothing of its own in the
+        processor's caches, and takes twice as long.
+        """
+        starts = []
         for done, chunk in enumerate(chunks, 1):
-            yield chunk
+            starts.append((chunk, chunk.place(self._sink)))
             if span is not None:
                 span.reach(done, len(self._specs))
+        for chunk, start in starts:
+            yield chunk.placed(start)
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Choose the encodings still open by samples of the leaves."""
