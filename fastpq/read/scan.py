@@ -117,9 +117,10 @@ class Scan:
                 if at_once:
                     for reading in readings:
                         reading.decode()
+                    read += [reading.finish() for reading in readings]
                 else:
                     self._do_tasks(readings, threads, span)
-                read += run_parallel(methodcaller("finish"), readings, threads)
+                    read += run_parallel(methodcaller("finish"), readings, threads)
         if out is not None:
             read = [out.settled(column.name, values) for (column, _), values in zip(wanted, read, strict=True)]
         return read

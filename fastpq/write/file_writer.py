@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -195,14 +195,14 @@ class FileWriter:
         with closing(chunks):
             for entry in entries:
                 span = None if self._meter is None else self._meter.span(entry.num_rows)
-                groups.add(entry, self._placed(islice(chunks, len(leaves)), span))
+                groups.add(entry, self._place(islice(chunks, len(leaves)), span))
                 self._sink.flush()
                 if every and len(groups) % every == 0:
                     self._write_footer({CHECKPOINT_KEY: str(len(groups))})
                     self._sink.persist()
 
-    def _placed(self, chunks: Iterable[EncodedChunk], span: Span | None) -> Iterator[PlacedChunk]:
-        """Write the pages of a row group's chunks when the first is drawn, and tell of progress after each.
+    def _place(self, chunks: Iterable[EncodedChunk], span: Span | None) -> list[PlacedChunk]:
+        """Write the pages of a row group, and tell of progress after each chunk.
 
         Metadata are made together, behind the pages: between two chunks the interpreter finds nothing of its own in the
         processor's caches, and takes twice as long.
@@ -212,8 +212,7 @@ class FileWriter:
             starts.append((chunk, chunk.place(self._sink)))
             if span is not None:
                 span.reach(done, len(self._specs))
-        for chunk, start in starts:
-            yield chunk.placed(start)
+        return [chunk.placed(start) for chunk, start in starts]
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Choose the encodings still open by samples of the leaves."""

@@ -43,6 +43,11 @@ class PlacedChunk(NamedTuple):
     offset_index: BytesLike | None
     bloom_filter: SplitBlockBloomFilter | None
 
+    @property
+    def start(self) -> int:
+        """File offset of the first page."""
+        return self.metadata.dictionary_page_offset or self.metadata.data_page_offset
+
     @classmethod
     def sealed(
         cls,
@@ -112,10 +117,10 @@ class RowGroups:
 
         Args:
             row_group: its footer entry with ``num_rows`` and ``sorting_columns``; all other fields are set here.
-            chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
+            chunks: its column chunks; pages may be written as the chunks are drawn.
         """
-        row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
         placed = list(chunks)
+        row_group.file_offset, row_group.ordinal = placed[0].start if placed else self._sink.written, len(self._row_groups)
         for chunk in placed:
             if chunk.bloom_filter is not None:
                 self._place_filter(chunk.bloom_filter, chunk)
