@@ -38,46 +38,59 @@ def _begins_threads(threads: int) -> bool:
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
     """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished.
 
-    The calling thread works too. A pool of concurrent.futures would take longer under the GIL than the reads that use it.
+    The calling thread works too, alone where no other can begin. A pool of concurrent.futures would take longer under the GIL
+    than the reads that use it.
     """
     waiting = list(items)
     if len(waiting) < 2 or not _begins_threads(threads):
         return [work(item) for item in waiting]
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}
-    left = deque(enumerate(waiting))
+    to_do = deque(enumerate(waiting))
 
     def take_items() -> None:
-        while left:
+        while to_do:
             try:
-                place, item = left.popleft()
+                place, item = to_do.popleft()
             except IndexError:      # another thread took the last
                 return
             try:
                 results[place] = work(item)
             except BaseException as error:
                 errors[place] = error
-                left.clear()
+                to_do.clear()
 
     helpers = [threading.Thread(target=take_items, name=f"fastpq-{number}") for number in range(1, min(threads, len(waiting)))]
-    begun = 0
     try:
-        for helper in helpers:
-            helper.start()
-            begun += 1
+        _start(helpers)
         take_items()
-        for helper in helpers:
-            helper.join()
+        _join(helpers)
     finally:
-        left.clear()
-        for helper in helpers[:begun]:      # after Ctrl-C, or where no thread could begin
-            helper.join()
+        to_do.clear()       # after Ctrl-C, which may come while threads are waited for
+        _join(helpers)
     if errors:
+        first = min(errors, key=lambda place: (isinstance(errors[place], Exception), place))     # Ctrl-C before all errors
         try:
-            raise errors[min(errors)]
+            raise errors[first]
         finally:
             errors.clear()      # an error refers to this frame
     return [results[place] for place in range(len(waiting))]
+
+
+def _start(helpers: Iterable[threading.Thread]) -> None:
+    """Start threads, until the system has none left."""
+    for helper in helpers:
+        try:
+            helper.start()
+        except RuntimeError:
+            return
+
+
+def _join(helpers: Iterable[threading.Thread]) -> None:
+    """Wait for the threads that have started."""
+    for helper in helpers:
+        if helper.is_alive():
+            helper.join()
 
 
 def run_ordered(

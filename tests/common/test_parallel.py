@@ -87,6 +87,50 @@ def test_ctrl_c_ends_the_work_of_all_threads() -> None:
         assert not threads_of_fastpq() - before
 
 
+def test_ctrl_c_while_the_last_thread_works() -> None:
+    both = threading.Barrier(2)
+    ended = []
+
+    def work(item: int) -> None:
+        both.wait(GUARD)
+        if threading.current_thread() is threading.main_thread():
+            return
+        time.sleep(0.05)        # until the main thread waits
+        _thread.interrupt_main()
+        time.sleep(0.2)
+        ended.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_parallel(work, range(2), 2)
+    assert len(ended) == 1
+
+
+def test_ctrl_c_comes_before_an_error() -> None:
+    both = threading.Barrier(2)
+
+    def work(item: int) -> None:
+        both.wait(GUARD)
+        raise KeyboardInterrupt if item else LookupError
+
+    with pytest.raises(KeyboardInterrupt):
+        run_parallel(work, range(2), 2)
+
+
+def test_work_is_done_where_no_more_threads_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+    begun: list[threading.Thread] = []
+
+    def start_one(thread: threading.Thread) -> None:
+        if begun:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    assert run_parallel(str, range(50), 5) == [str(number) for number in range(50)]
+    assert begun
+
+
 def test_the_error_of_the_first_item_counts() -> None:
     both = threading.Barrier(2)
 
