@@ -114,13 +114,16 @@ cdef class ChunkWriter:
             LimitError: a page over 2^31 - 1 bytes, or an ordinal over 32767.
             SchemaError: a value does not fit the column's type.
         """
-        if not 0 <= start <= stop <= self.input.rows or self.stored.pieces.size:
-            raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
+        if self.input is None:
+            raise ValueError("rows were written before")
+        if not 0 <= start <= stop <= self.input.rows:
+            raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
         with nogil:
             self._write_rows(start, stop)
             self._free()        # for the next chunk: this one may wait for others before it is written
             self.stored.free()
             self.input.free()
+        self.input = self.stored.column = self.mapping_owner = None
         if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
         self.dictionary = None
