@@ -75,8 +75,8 @@ class FlatReading:
     """
 
     __slots__ = (
-        "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls",
-        "_opened", "_opener", "_output", "_reader", "_runs", "_slots",
+        "_as_views", "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_memory",
+        "_nulls", "_num_rows", "_opened", "_opener", "_output", "_reader", "_runs", "_slots", "_width",
     )
 
     def __init__(
@@ -110,39 +110,29 @@ class FlatReading:
         is_whole = memory is None and judge is None and len(chunks) == 1 and chunks[0].kept is None
         if is_whole and in_memory and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
-        self._output = ColumnOutput(num_rows, self._layout.width if judge is None else 1, leaf.nullable, memory)
-        self._runs: list[RunPlan] = []              # of several chunks of the column, or none
+        self._num_rows = num_rows
+        self._width = self._layout.width if judge is None else 1
+        self._memory = memory
         self._opened: dict[int, ChunkRun] = {}      # runs to be decoded, by the number of the first chunk
-        self._has_runs = False
         self._nulls: list[int] = []     # of chunks with nulls
+        self._runs: list[RunPlan] = [] if len(self._chunks) == 1 else self._cut_runs()
+        self._has_runs = any(len(plan.chunks) > 1 for plan in self._runs)
 
     def open(self) -> None:
-        """Plan the runs of chunks, and open readers in a local file; to be called before ``tasks`` and ``decode``.
-
-        All columns are opened before values are decoded: after the values of a column, the interpreter finds nothing of its own
-        in the processor's caches, and takes twice as long.
-        """
+        """Open the chunks in a local file, ahead of ``tasks``; see ``COLUMNS_OPENED``."""
         if len(self._chunks) != 1:
-            self._runs = self._cut_runs()
             several = (plan for plan in self._runs if len(plan.chunks) > 1)
             self._opened = {plan.first: self._opener.flat_run(plan, self._layout) for plan in several}
         elif self._opener.source.walks_late and self._reader is None:
             self._reader = self._open(self._chunks[0], self._slots[0])
 
     def tasks(self) -> list[Task]:
-        """One task for each run of chunks."""
+        """One task for each run of chunks, and memory for their output, which is not taken before."""
+        self._output = ColumnOutput(self._num_rows, self._width, self._leaf.nullable, self._memory)
         if len(self._chunks) == 1:
             [chunk], [slot] = self._chunks, self._slots
             return [Task(chunk.row_offset, chunk.num_rows, partial(self._decode, chunk, slot))]
         return [Task(plan.row_offset, plan.num_rows, partial(self._decode_run, plan)) for plan in self._runs]
-
-    def decode(self) -> None:
-        """Do all tasks one after the other."""
-        if len(self._chunks) == 1:
-            self._decode(self._chunks[0], self._slots[0])
-        else:
-            for plan in self._runs:
-                self._decode_run(plan)
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
@@ -174,16 +164,14 @@ class FlatReading:
 
         alone = self._judge is not None or not self._opener.source.walks_late
         variable = self._opener.type_of(self._leaf).is_variable
-        width = VIEW_DTYPE.itemsize if self._layout.codes else self._output.width
-        runs = cut_runs([*self._chunks], width, variable, -1 if alone else self._largest_run, AT_ONCE)
-        self._has_runs = len(runs) < len(self._chunks)
-        return runs
+        width = VIEW_DTYPE.itemsize if self._layout.codes else self._width
+        return cut_runs([*self._chunks], width, variable, -1 if alone else self._largest_run, AT_ONCE)
 
     def _decode_run(self, plan: RunPlan) -> None:
         if len(plan.chunks) == 1:
             self._decode(plan.chunks[0], self._slots[plan.first])
             return
-        run = self._opened.pop(plan.first)
+        run = self._opened.pop(plan.first, None) or self._opener.flat_run(plan, self._layout)
         try:
             nulls = run.read(self._output, plan.row_offset)
             if self._layout.codes:

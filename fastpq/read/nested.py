@@ -52,32 +52,25 @@ class NestedReading:
         self._opener = opener
         self._buffers = buffers
         self._shape = shape
-        self._work: list[tuple[list[tuple[ChunkPlan, int]], NestedOutput]] = []
+        self._numbered = [(leaf, [(chunk, next(slots)) for chunk in chunks]) for leaf, chunks in column.leaves]
+        self._runs = [*_runs([chunks for _, chunks in column.leaves], parts)]
         self._parts: list[dict[int, NestedOutput]] = []
-        leaves = {leaf.column.index: leaf for leaf in shape.leaves}
-        numbered = [(leaf, [(chunk, next(slots)) for chunk in chunks]) for leaf, chunks in column.leaves]
-        for start, stop in _runs([chunks for _, chunks in column.leaves], parts):
-            part = {}
-            for leaf, chunks in numbered:
-                run = chunks[start:stop]
-                width = opener.layout(leaf).width
-                each = width + BYTES_A_LAYER * len(leaves[leaf.index].layers)
-                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, _expected([chunk for chunk, _ in run], each))
-                self._work.append((run, output))
-            self._parts.append(part)
 
     def open(self) -> None:
-        """As of FlatReading; each chunk is opened when the chunk before it is decoded."""
+        """Nothing: each chunk is opened when the chunk before it is decoded."""
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each leaf of each run of row groups."""
-        for run, output in self._work:
-            yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
-
-    def decode(self) -> None:
-        """Do all tasks one after the other."""
-        for run, output in self._work:
-            self._decode(run, output)
+        """One task for each leaf of each run of row groups, with memory for its output, which is not taken before."""
+        leaves = {leaf.column.index: leaf for leaf in self._shape.leaves}
+        for start, stop in self._runs:
+            part: dict[int, NestedOutput] = {}
+            self._parts.append(part)
+            for leaf, chunks in self._numbered:
+                run = chunks[start:stop]
+                width = self._opener.layout(leaf).width
+                each = width + BYTES_A_LAYER * len(leaves[leaf.index].layers)
+                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, _expected([chunk for chunk, _ in run], each))
+                yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""

@@ -112,12 +112,16 @@ class Scan:
                         reading: Reading = self._flat(column, rows, slots, buffers, memory, judge, codes, largest_run)
                     else:
                         reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
-                    reading.open()
                     readings.append(reading)
+                for reading in readings[:COLUMNS_OPENED]:
+                    reading.open()
                 if at_once:
-                    for reading in readings:
-                        reading.decode()
-                    read += [reading.finish() for reading in readings]
+                    readings.reverse()
+                    while readings:     # each goes with its output before the next is decoded
+                        reading = readings.pop()
+                        for task in reading.tasks():
+                            task.work()
+                        read.append(reading.finish())
                 else:
                     self._do_tasks(readings, threads, span)
                     read += run_parallel(methodcaller("finish"), readings, threads)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,16 @@ def test_results_that_are_gone_count_no_longer(stored: dict[str, bytes]) -> None
                 held = file.read(row_ranges=[(0, 2)])
                 again = file.read(row_ranges=[(2, 4)])      # each read has an allowance of its own
                 assert held.num_rows == again.num_rows == 2
+
+
+def test_pages_of_a_column_go_before_those_of_the_next() -> None:
+    """Text with offsets is copied: the pages of one column count beside the copies of all."""
+    sink = io.BytesIO()
+    fastpq.write_table({f"c{number}": [value] for number, value in enumerate(VALUES)}, sink, **OPTIONS["compressed"])
+    for most, fits in (((COUNT + 1) * SIZE + MIB, True), (COUNT * SIZE + MIB, False)):
+        with nullcontext() if fits else pytest.raises(fastpq.LimitError):
+            bound = fastpq.ReaderProperties(max_allocation=most)
+            fastpq.read_table(sink.getvalue(), threads=1, strings="offsets", properties=bound)
 
 
 def test_values_of_fixed_width_count_with_the_pages() -> None:
