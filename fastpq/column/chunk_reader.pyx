@@ -46,7 +46,7 @@ cdef class ChunkReader:
         self.width = layout.width if judge is None else 1
         if judge is None:
             self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
-            pages.leaves_values = pages.source is not None and self.values.conversion == COPY
+            self.defers_values = pages.source is not None and self.values.conversion == COPY
         else:
             self.values = VerdictReader(pages, layout)
             (<VerdictReader>self.values).judge = judge
@@ -226,7 +226,7 @@ cdef class ChunkReader:
         cdef int64_t rows, nulls = 0
         while count:
             while self.page_row == self.page_rows:
-                self._load_page()
+                self._load_page(count if self.defers_values else 0)
             rows = min(count, self.page_rows - self.page_row)
             nulls += self._rows(output, offset, rows)
             self.page_row += rows
@@ -391,8 +391,9 @@ cdef class ChunkReader:
         bitmap_copy(self.bitmap.data, self.page_row, count, self.part.data)
         return self.part.data
 
-    cdef int _load_page(self) except -1 nogil:
-        self.pages.next(&self.page)
+    cdef int _load_page(self, int64_t in_one=0) except -1 nogil:
+        """Open the next page; values of at most in_one rows are read at once (PageReader.next)."""
+        self.pages.next(&self.page, 0, in_one)
         self._open_page()
         return 0
 

@@ -32,7 +32,7 @@ cdef struct Page:
     LevelStream definition
     const uint8_t* values           # NULL where the values are left in the file
     int64_t values_size
-    bint left                       # the values are left in the file, for PageReader.read_left or load_left
+    bint deferred                   # the values are left in the file, for PageReader.read_deferred or load_deferred
     bint retained                   # the values are in PageReader.retained and outlive the page
 
 
@@ -52,25 +52,26 @@ cdef class PageReader(PageWalker):
     cdef Counted extended           # the owner of the array, if its memory may have room for the next page
     cdef int64_t to_retain          # bytes of the values to come, where pages share arrays; 0 where each has its own
     cdef bint in_place              # the stored body at hand was read to the array
-    cdef bint leaves_values         # PLAIN values of large pages may be left in the file: their stored form is that in memory
-    cdef StoredPage left            # the page whose values are left in the file
-    cdef int64_t left_levels        # bytes of levels in front of the values
-    cdef uint32_t left_crc          # CRC-32 of the levels
+    cdef StoredPage deferred            # the page whose values are left in the file
+    cdef int64_t deferred_levels        # bytes of levels in front of the values
+    cdef uint32_t deferred_crc          # CRC-32 of the levels
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
-    # unwanted values, of which only num_values is known.
-    cdef int next(self, Page* page, int64_t unwanted=*) except -1 nogil
-    # Reads all values left in the file to out. A page with another CRC-32 is an error, raised when out is filled.
-    cdef int read_left(self, uint8_t* out) except -1 nogil
-    # Address of the values left in the file, read to memory that is valid until the next page.
-    cdef const uint8_t* load_left(self) except NULL nogil
+    # unwanted values, of which only num_values is known. PLAIN values of a large data page of at most in_one values, nulls
+    # included, may be left in the file (page.deferred): for a caller that asks for all of them, in their stored form, before the
+    # next page, of a column without repetition levels in a StoredBytes. The CRC-32 is checked when the values are read.
+    cdef int next(self, Page* page, int64_t unwanted=*, int64_t in_one=*) except -1 nogil
+    # Reads all values left in the file, size bytes, to out, then checks the CRC-32.
+    cdef int read_deferred(self, uint8_t* out, int64_t size) except -1 nogil
+    # Address of the values left in the file, read to memory that is valid until the next page, and checked.
+    cdef const uint8_t* load_deferred(self) except NULL nogil
     # Leaves the memory of the last retained page from an address on to the pages behind it; for pages that share arrays. NULL
     # leaves nothing.
     cdef void keep_to(self, const uint8_t* end) noexcept nogil
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil
-    cdef int64_t _levels_of_left(self, const StoredPage* stored) except -2 nogil
-    cdef int _leave(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil
+    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t in_one) except -2 nogil
+    cdef int _defer(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil
     cdef bint _retains(self, const StoredPage* stored) noexcept nogil
     cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil
     cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil

@@ -14,7 +14,7 @@ from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PIECE, USUAL_HEADER, PageWalker, StoredPage, wrong_checksum
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
-from fastpq.encodings.status cimport raise_status
+from fastpq.encodings.status cimport TRUNCATED, raise_status
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport TYPE_DATA_PAGE_V2, PageHeader, levels_size
@@ -28,7 +28,7 @@ cdef enum:
     # free at their ends. They are at most so many times the bytes of the first page: a footer may claim any size.
     SHARED = (32 << 20) - 64
     SHARED_PAGES = 64
-    SMALLEST_LEFT = 64 << 10    # bytes of a body; to copy a smaller one takes less time than a call of the system
+    SMALLEST_DEFERRED = 64 << 10    # bytes of a body; to copy a smaller one takes less time than a call of the system
 
 
 cdef class PageReader(PageWalker):
@@ -61,10 +61,10 @@ cdef class PageReader(PageWalker):
     def __dealloc__(self):
         scratch_free(&self.body)
 
-    cdef int next(self, Page* page, int64_t unwanted=0) except -1 nogil:
+    cdef int next(self, Page* page, int64_t unwanted=0, int64_t in_one=0) except -1 nogil:
         cdef StoredPage stored
         cdef const uint8_t* sealed
-        cdef int64_t left_levels
+        cdef int64_t deferred_levels
         while self.step(&stored):
             if not (stored.is_data or stored.is_dictionary):
                 continue            # index pages and page types of the future hold no values
@@ -72,28 +72,28 @@ cdef class PageReader(PageWalker):
                 page.kind = PASSED          # the next page never needs its last value, as after a DELTA_BYTE_ARRAY page
                 page.num_values = stored.header.num_values
                 return 0
-            left_levels = self._levels_of_left(&stored)
-            page.left = left_levels >= 0
-            self.piece = USUAL_HEADER if page.left else PIECE
-            sealed = self.at(stored.body, left_levels) if page.left else self._stored_body(&stored)
-            if not self.cipher.authenticates and not page.left:     # else the tag proves more, with a TagVerificationError
+            deferred_levels = self._levels_of_deferred(&stored, in_one)
+            page.deferred = deferred_levels >= 0
+            self.piece = USUAL_HEADER if page.deferred else PIECE
+            sealed = self.at(stored.body, deferred_levels) if page.deferred else self._stored_body(&stored)
+            if not self.cipher.authenticates and not page.deferred:     # else the tag proves more, with a TagVerificationError
                 self.check_crc(&stored, sealed)
             if stored.header.type == TYPE_DATA_PAGE_V2:
                 self._split_v2(&stored, sealed, page)
             else:
                 self._split_v1(&stored, sealed, page)
-            if page.left:
-                self._leave(&stored, sealed, left_levels, page)
+            if page.deferred:
+                self._defer(&stored, sealed, deferred_levels, page)
             return 0
         page.kind = NO_PAGE
         return 0
 
-    cdef int64_t _levels_of_left(self, const StoredPage* stored) except -2 nogil:
+    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t in_one) except -2 nogil:
         """Bytes of levels in front of the values of a page whose values may be left in the file; -1 for other pages."""
         cdef const PageHeader* header = &stored.header
         cdef int64_t size = stored.body_size
         cdef uint32_t level_bytes
-        if (not self.leaves_values or size < SMALLEST_LEFT or not stored.is_data or header.encoding != PLAIN
+        if (not 0 < header.num_values <= in_one or size < SMALLEST_DEFERRED or not stored.is_data or header.encoding != PLAIN
                 or self._is_compressed(stored) or self.cipher.sealed_size(DATA_PAGE, size) != size):
             return -1
         if header.type == TYPE_DATA_PAGE_V2:
@@ -105,27 +105,28 @@ cdef class PageReader(PageWalker):
             size = <int64_t>sizeof(level_bytes) + level_bytes
         return size if size < stored.body_size else -1
 
-    cdef int _leave(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil:
+    cdef int _defer(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil:
         """Note a page whose values stay in the file until they are asked for."""
-        self.left = stored[0]
-        self.left_levels = level_bytes
+        self.deferred = stored[0]
+        self.deferred_levels = level_bytes
         page.values = NULL
         if self._checks_crc(stored):
-            self.left_crc = <uint32_t>crc32_of(levels, level_bytes)
+            self.deferred_crc = <uint32_t>crc32_of(levels, level_bytes)
         return 0
 
-    cdef int read_left(self, uint8_t* out) except -1 nogil:
-        cdef int64_t size = self.left.body_size - self.left_levels
-        self.copy_to(self.left.body + self.left_levels, size, out)
-        if self._checks_crc(&self.left) and crc32_of(out, size, self.left_crc) != <uint32_t>self.left.header.crc:
+    cdef int read_deferred(self, uint8_t* out, int64_t size) except -1 nogil:
+        if size != self.deferred.body_size - self.deferred_levels:
+            self.fail(TRUNCATED, b"values")
+        self.copy_to(self.deferred.body + self.deferred_levels, size, out)
+        if self._checks_crc(&self.deferred) and crc32_of(out, size, self.deferred_crc) != <uint32_t>self.deferred.header.crc:
             with gil:
-                raise wrong_checksum(&self.left)
+                raise wrong_checksum(&self.deferred)
         return 0
 
-    cdef const uint8_t* load_left(self) except NULL nogil:
-        cdef const uint8_t* body = self.at(self.left.body, self.left.body_size)
-        self.check_crc(&self.left, body)
-        return body + self.left_levels
+    cdef const uint8_t* load_deferred(self) except NULL nogil:
+        cdef const uint8_t* body = self.at(self.deferred.body, self.deferred.body_size)
+        self.check_crc(&self.deferred, body)
+        return body + self.deferred_levels
 
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil:
         """The stored body of a page. A large one of values to retain as they are stored is read to its place at once."""

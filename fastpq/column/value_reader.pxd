@@ -27,7 +27,7 @@ cdef class ValueReader:
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls left out
     cdef int64_t done                   # values already decoded
-    cdef bint left                      # the PLAIN values of the page are left in the file, and none is decoded yet
+    cdef bint deferred                  # the PLAIN values of the page are left in the file, and none is decoded yet
     cdef const uint8_t* cursor          # the next PLAIN value
     cdef int64_t cursor_size
     cdef HybridDecoder hybrid
@@ -66,7 +66,7 @@ cdef class ValueReader:
     # Checks count decoded values: no decimal has more digits than the column's type, and no time is outside a day.
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil
 
-    cdef int _load_left(self) except -1 nogil
+    cdef int _load_deferred(self) except -1 nogil
     cdef int64_t _start(self) except? -100 nogil
     cdef int64_t _start_indices(self) noexcept nogil
     cdef int64_t _start_booleans(self) noexcept nogil

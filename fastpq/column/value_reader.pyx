@@ -117,11 +117,11 @@ cdef class ValueReader:
         self.encoding = page.encoding
         self.cursor = page.values
         self.cursor_size = page.values_size
-        self.left = page.left
+        self.deferred = page.deferred
         self.count = count
         self.done = 0
-        if self.left and count == 0:
-            self._load_left()           # to be checked like other pages
+        if self.deferred and count == 0:
+            self._load_deferred()       # to be checked like other pages
         if self.pages.ordinal != self.ordinal:      # pages were left out: the last value before the page is unknown
             self.previous_size = 0
         self.ordinal = self.pages.ordinal + 1
@@ -132,11 +132,14 @@ cdef class ValueReader:
                 self._fail(status, VALUES)
         return 0
 
-    cdef int _load_left(self) except -1 nogil:
+    cdef int _load_deferred(self) except -1 nogil:
         """Have the values of the page in memory, where they are left in the file."""
-        if self.left:
-            self.left = False
-            self.cursor = self.pages.load_left()
+        cdef int64_t size = self.cursor_size
+        if self.deferred:
+            self.deferred = False
+            self.cursor_size = 0        # no value to read if the page turns out broken
+            self.cursor = self.pages.load_deferred()
+            self.cursor_size = size
         return 0
 
     def _refuse(self, int encoding):
@@ -190,6 +193,7 @@ cdef class ValueReader:
         self.encoding = PLAIN
         self.cursor = page.values
         self.cursor_size = page.values_size
+        self.deferred = False
         self.count = page.num_values
         self.done = 0
         scratch_reserve(&self.dictionary, <size_t>self.count * self.width)
@@ -225,7 +229,6 @@ cdef class ValueReader:
         cdef uint8_t* values
         if kept == 0:
             return self.skip(count)
-        self._load_left()
         if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
             status = dictionary_decode_chosen(
                 &self.hybrid, self.dictionary.data, self.dictionary_size, self.width, bits, offset, out, count)
@@ -251,7 +254,6 @@ cdef class ValueReader:
         cdef int64_t status
         if count == 0:
             return 0
-        self._load_left()
         status = self._skip(count)
         if status < 0:
             self._fail(status, VALUES)
@@ -303,12 +305,12 @@ cdef class ValueReader:
         if self.encoding == PLAIN:
             if size > self.cursor_size:
                 return TRUNCATED
-            if self.left and size == self.cursor_size:
-                self.left = False
+            if self.deferred and size == self.cursor_size:
+                self.deferred = False
                 self.cursor_size = 0
-                self.pages.read_left(out)
+                self.pages.read_deferred(out, size)
                 return count
-            self._load_left()
+            self._load_deferred()
             stored = self.cursor
             self.cursor += size
             self.cursor_size -= size
