@@ -16,7 +16,7 @@ cdef class ChunkReader:
     cdef int64_t page_row
     cdef int64_t page_nulls
     cdef ValueReader values
-    cdef bint defers_values             # values in the file are read to their place: they are stored as they are in memory
+    cdef bint defers_values             # a page read at once may stay in the file until then: its values are stored as in memory
     cdef size_t width
     cdef Scratch bitmap
     cdef Scratch part
@@ -46,7 +46,7 @@ cdef class ChunkReader:
     cdef int64_t _pass(self, int64_t count) except -1 nogil
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int64_t _expand(self, const uint8_t* bits, int64_t count, uint8_t* out) except -1 nogil
-    cdef int _load_page(self, int64_t in_one=*) except -1 nogil
+    cdef int _load_page(self, int64_t at_once=*) except -1 nogil
     cdef int _open_page(self) except -1 nogil
     cdef int _load_levels(self) except -1 nogil
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil

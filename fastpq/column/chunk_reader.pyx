@@ -46,7 +46,7 @@ cdef class ChunkReader:
         self.width = layout.width if judge is None else 1
         if judge is None:
             self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
-            self.defers_values = pages.source is not None and self.values.conversion == COPY
+            self.defers_values = self.values.conversion == COPY
         else:
             self.values = VerdictReader(pages, layout)
             (<VerdictReader>self.values).judge = judge
@@ -391,9 +391,9 @@ cdef class ChunkReader:
         bitmap_copy(self.bitmap.data, self.page_row, count, self.part.data)
         return self.part.data
 
-    cdef int _load_page(self, int64_t in_one=0) except -1 nogil:
-        """Open the next page; values of at most in_one rows are read at once (PageReader.next)."""
-        self.pages.next(&self.page, 0, in_one)
+    cdef int _load_page(self, int64_t at_once=0) except -1 nogil:
+        """Open the next page; values of at most at_once rows are read at once (PageReader.next)."""
+        self.pages.next(&self.page, 0, at_once)
         self._open_page()
         return 0
 

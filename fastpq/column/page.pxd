@@ -56,10 +56,10 @@ cdef class PageReader(PageWalker):
     cdef int64_t deferred_levels        # bytes of levels in front of the values
     cdef uint32_t deferred_crc          # CRC-32 of the levels
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
-    # unwanted values, of which only num_values is known. PLAIN values of a large data page of at most in_one values, nulls
-    # included, may be left in the file (page.deferred): for a caller that asks for all of them, in their stored form, before the
-    # next page, of a column without repetition levels in a StoredBytes. The CRC-32 is checked when the values are read.
-    cdef int next(self, Page* page, int64_t unwanted=*, int64_t in_one=*) except -1 nogil
+    # unwanted values, of which only num_values is known. PLAIN values of a large data page of at most at_once values, nulls
+    # included, may stay in the file (page.deferred), for a caller that asks for all of them, in their stored form, before the
+    # next page. The CRC-32 is checked when the values are read.
+    cdef int next(self, Page* page, int64_t unwanted=*, int64_t at_once=*) except -1 nogil
     # Reads all values left in the file, size bytes, to out, then checks the CRC-32.
     cdef int read_deferred(self, uint8_t* out, int64_t size) except -1 nogil
     # Address of the values left in the file, read to memory that is valid until the next page, and checked.
@@ -70,7 +70,7 @@ cdef class PageReader(PageWalker):
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil
-    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t in_one) except -2 nogil
+    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t at_once) except -2 nogil
     cdef int _defer(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil
     cdef bint _retains(self, const StoredPage* stored) noexcept nogil
     cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil

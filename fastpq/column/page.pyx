@@ -61,7 +61,7 @@ cdef class PageReader(PageWalker):
     def __dealloc__(self):
         scratch_free(&self.body)
 
-    cdef int next(self, Page* page, int64_t unwanted=0, int64_t in_one=0) except -1 nogil:
+    cdef int next(self, Page* page, int64_t unwanted=0, int64_t at_once=0) except -1 nogil:
         cdef StoredPage stored
         cdef const uint8_t* sealed
         cdef int64_t deferred_levels
@@ -72,7 +72,7 @@ cdef class PageReader(PageWalker):
                 page.kind = PASSED          # the next page never needs its last value, as after a DELTA_BYTE_ARRAY page
                 page.num_values = stored.header.num_values
                 return 0
-            deferred_levels = self._levels_of_deferred(&stored, in_one)
+            deferred_levels = self._levels_of_deferred(&stored, at_once)
             page.deferred = deferred_levels >= 0
             self.piece = USUAL_HEADER if page.deferred else PIECE
             sealed = self.at(stored.body, deferred_levels) if page.deferred else self._stored_body(&stored)
@@ -88,13 +88,14 @@ cdef class PageReader(PageWalker):
         page.kind = NO_PAGE
         return 0
 
-    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t in_one) except -2 nogil:
+    cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t at_once) except -2 nogil:
         """Bytes of levels in front of the values of a page whose values may be left in the file; -1 for other pages."""
         cdef const PageHeader* header = &stored.header
         cdef int64_t size = stored.body_size
         cdef uint32_t level_bytes
-        if (not 0 < header.num_values <= in_one or size < SMALLEST_DEFERRED or not stored.is_data or header.encoding != PLAIN
-                or self._is_compressed(stored) or self.cipher.sealed_size(DATA_PAGE, size) != size):
+        if (not 0 < header.num_values <= at_once or size < SMALLEST_DEFERRED or not stored.is_data or header.encoding != PLAIN
+                or self.source is None or self.max_repetition_level or self._is_compressed(stored)
+                or self.cipher.sealed_size(DATA_PAGE, size) != size):
             return -1
         if header.type == TYPE_DATA_PAGE_V2:
             size = levels_size(header)

@@ -32,6 +32,9 @@ from fastpq.write.spec import ColumnSpec
 
 FORMAT_VERSION = 2
 LEAST_PARALLEL = 1 << 16    # bytes of values of a chunk, on average, from which threads save time (benchmarks.small)
+# Chunks whose footer entries and page indexes are made together, behind their pages, for the reason of COLUMNS_OPENED
+# (fastpq.read.costs).
+DESCRIBED_TOGETHER = 64
 
 
 class Description(Protocol):
@@ -203,12 +206,16 @@ class FileWriter:
 
     def _place(self, chunks: Iterable[EncodedChunk], span: Span | None) -> list[PlacedChunk]:
         """Write the pages of a row group, and tell of progress after each chunk."""
-        starts = []         # metadata are made behind all pages, for the reason of COLUMNS_OPENED in read/costs.py
+        placed: list[PlacedChunk] = []
+        starts: list[tuple[EncodedChunk, int]] = []
         for done, chunk in enumerate(chunks, 1):
             starts.append((chunk, chunk.place(self._sink)))
             if span is not None:
                 span.reach(done, len(self._specs))
-        return [chunk.placed(start) for chunk, start in starts]
+            if len(starts) == DESCRIBED_TOGETHER or done == len(self._specs):
+                placed += [chunk.placed(start) for chunk, start in starts]
+                starts.clear()
+        return placed
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Choose the encodings still open by samples of the leaves."""
