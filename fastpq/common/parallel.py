@@ -60,14 +60,14 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
                 errors[place] = error
                 to_do.clear()
 
-    helpers = [threading.Thread(target=take_items, name=f"fastpq-{number}") for number in range(1, min(threads, len(waiting)))]
+    helpers = [_Helper(take_items, number) for number in range(1, min(threads, len(waiting)))]
     try:
         _start(helpers)
         take_items()
-        _join(helpers)
+        _wait(helpers)
     finally:
-        to_do.clear()       # after Ctrl-C, which may come while threads are waited for
-        _join(helpers)
+        to_do.clear()       # after Ctrl-C in this thread, at work or waiting
+        _wait(helpers)
     if errors:
         first = min(errors, key=lambda place: (isinstance(errors[place], Exception), place))     # Ctrl-C before all errors
         try:
@@ -77,7 +77,28 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
     return [results[place] for place in range(len(waiting))]
 
 
-def _start(helpers: Iterable[threading.Thread]) -> None:
+class _Helper(threading.Thread):
+    """A thread beside the calling one.
+
+    Attributes:
+        idle: not set during work. After Ctrl-C in ``join``, Python 3.11 takes a thread at work for an ended one.
+    """
+
+    def __init__(self, work: Callable[[], None], number: int) -> None:
+        super().__init__(name=f"fastpq-{number}")
+        self._work = work
+        self.idle = threading.Event()
+        self.idle.set()
+
+    def run(self) -> None:
+        self.idle.clear()
+        try:
+            self._work()
+        finally:
+            self.idle.set()
+
+
+def _start(helpers: Iterable[_Helper]) -> None:
     """Start threads, until the system has none left."""
     for helper in helpers:
         try:
@@ -86,9 +107,10 @@ def _start(helpers: Iterable[threading.Thread]) -> None:
             return
 
 
-def _join(helpers: Iterable[threading.Thread]) -> None:
+def _wait(helpers: Iterable[_Helper]) -> None:
     """Wait for the threads that have started."""
     for helper in helpers:
+        helper.idle.wait()
         if helper.is_alive():
             helper.join()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -90,19 +91,21 @@ def test_ctrl_c_ends_the_work_of_all_threads() -> None:
 def test_ctrl_c_while_the_last_thread_works() -> None:
     both = threading.Barrier(2)
     ended = []
+    before = threads_of_fastpq()
 
     def work(item: int) -> None:
         both.wait(GUARD)
         if threading.current_thread() is threading.main_thread():
             return
         time.sleep(0.05)        # until the main thread waits
-        _thread.interrupt_main()
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         time.sleep(0.2)
         ended.append(item)
 
     with pytest.raises(KeyboardInterrupt):
         run_parallel(work, range(2), 2)
     assert len(ended) == 1
+    assert not threads_of_fastpq() - before
 
 
 def test_ctrl_c_comes_before_an_error() -> None:
