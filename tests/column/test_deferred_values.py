@@ -136,6 +136,22 @@ def test_damaged_levels_are_found_by_reads_of_some_rows(tmp_path: Path, version:
                 file.read(row_ranges=[(10_000, 10_010)])
 
 
+def test_a_null_alone_is_not_returned_before_the_page_is_checked(tmp_path: Path) -> None:
+    """The checksum is that of a page without the null."""
+    values = int64s(range(ROWS))
+    crc = signed_crc(runs((1, 1), (ROWS - 1, 1)) + values)
+    path = tmp_path / "x.parquet"
+    pages = [data_page(ROWS, runs((1, 0), (ROWS - 1, 1)) + values, crc=crc)]
+    path.write_bytes(file_of([pages], ROWS, [ROWS], repetition=1))
+    with fastpq.ParquetFile(path) as file:
+        for read in (
+            lambda: file.take([0]), lambda: next(file.iter_batches(batch_size=1)), lambda: file.read(row_ranges=[(0, 1)]),
+            file.read,
+        ):
+            with pytest.raises(fastpq.FormatError, match="CRC-32 does not match"):
+                read()
+
+
 def test_a_dictionary_behind_a_page_read_in_part(tmp_path: Path) -> None:
     """Of the first page only a null is read, and its values are as many bytes as the dictionary has."""
     values = int64s(range(ROWS - 1))

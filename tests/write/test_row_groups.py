@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastpq
@@ -35,6 +36,23 @@ def test_a_row_group_ordinal_is_an_i16() -> None:
     writer = fastpq.ParquetWriter(io.BytesIO(), row_group_size=1)
     with pytest.raises(fastpq.LimitError, match="32768 row groups"):
         writer.write_table({"a": np.zeros(MOST_ROW_GROUPS + 1, np.int8)})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"checkpoint_every": 1}], ids=str)
+def test_a_row_group_begins_with_its_first_page(options: dict[str, Any], threads: int) -> None:
+    """Spark assigns row groups to tasks by these offsets; here pyarrow's reading of the first chunk is the truth."""
+    table = pa.table({f"c{number}": np.arange(50_000) % 100 for number in range(3)})
+    first, second, merged = (io.BytesIO() for _ in range(3))
+    for target in (first, second):
+        fastpq.write_table(table, target, row_group_size=20_000, bloom_filter={"c0": True}, threads=threads, **options)
+    fastpq.merge_files([first.getvalue(), second.getvalue()], merged)
+    for file in (first, merged):
+        chunks = [pq.read_metadata(file).row_group(number).column(0) for number in range(pq.read_metadata(file).num_row_groups)]
+        with fastpq.ParquetFile(file.getvalue()) as opened:
+            offsets = [opened.metadata.row_group(number).file_offset for number in range(len(chunks))]
+        assert offsets == [chunk.dictionary_page_offset or chunk.data_page_offset for chunk in chunks]
+        assert offsets[0] == 4
 
 
 def test_the_last_row_group_has_room() -> None:
