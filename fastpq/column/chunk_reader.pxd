@@ -16,7 +16,7 @@ cdef class ChunkReader:
     cdef int64_t page_row
     cdef int64_t page_nulls
     cdef ValueReader values
-    cdef bint defers_values             # a page read at once may stay in the file until then: its values are stored as in memory
+    cdef bint defers_values             # stored values are values in memory: those of whole pages are read to their place
     cdef size_t width
     cdef Scratch bitmap
     cdef Scratch part

@@ -392,7 +392,7 @@ cdef class ChunkReader:
         return self.part.data
 
     cdef int _load_page(self, int64_t at_once=0) except -1 nogil:
-        """Open the next page; values of at most at_once rows are read at once (PageReader.next)."""
+        """Open the next page; the caller reads a page of at most at_once values in one call (PageReader.next)."""
         self.pages.next(&self.page, 0, at_once)
         self._open_page()
         return 0

@@ -30,9 +30,9 @@ cdef struct Page:
     int64_t null_count              # of a V2 header, unchecked; -1 for other pages
     LevelStream repetition          # empty for a column without repetition levels
     LevelStream definition
-    const uint8_t* values           # NULL where the values are left in the file
+    const uint8_t* values           # NULL while the values are in the file
     int64_t values_size
-    bint deferred                   # the values are left in the file, for PageReader.read_deferred or load_deferred
+    bint deferred                   # the values are still in the file, for PageReader.read_deferred or load_deferred
     bint retained                   # the values are in PageReader.retained and outlive the page
 
 
@@ -52,17 +52,17 @@ cdef class PageReader(PageWalker):
     cdef Counted extended           # the owner of the array, if its memory may have room for the next page
     cdef int64_t to_retain          # bytes of the values to come, where pages share arrays; 0 where each has its own
     cdef bint in_place              # the stored body at hand was read to the array
-    cdef StoredPage deferred            # the page whose values are left in the file
-    cdef int64_t deferred_levels        # bytes of levels in front of the values
-    cdef uint32_t deferred_crc          # CRC-32 of the levels
+    cdef StoredPage deferred        # the page with values still in the file
+    cdef int64_t deferred_levels    # bytes of levels in front of the values
+    cdef uint32_t deferred_crc      # CRC-32 of the levels
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
     # unwanted values, of which only num_values is known. PLAIN values of a large data page of at most at_once values, nulls
     # included, may stay in the file (page.deferred), for a caller that asks for all of them, in their stored form, before the
     # next page. The CRC-32 is checked when the values are read.
     cdef int next(self, Page* page, int64_t unwanted=*, int64_t at_once=*) except -1 nogil
-    # Reads all values left in the file, size bytes, to out, then checks the CRC-32.
+    # Reads all deferred values, size bytes, to out, then checks the CRC-32 of the page.
     cdef int read_deferred(self, uint8_t* out, int64_t size) except -1 nogil
-    # Address of the values left in the file, read to memory that is valid until the next page, and checked.
+    # Address of the deferred values, read to memory valid until the next page, and checked.
     cdef const uint8_t* load_deferred(self) except NULL nogil
     # Leaves the memory of the last retained page from an address on to the pages behind it; for pages that share arrays. NULL
     # leaves nothing.

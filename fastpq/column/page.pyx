@@ -89,7 +89,7 @@ cdef class PageReader(PageWalker):
         return 0
 
     cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t at_once) except -2 nogil:
-        """Bytes of levels in front of the values of a page whose values may be left in the file; -1 for other pages."""
+        """Bytes of levels in front of the values of a page with values to defer; -1 for other pages."""
         cdef const PageHeader* header = &stored.header
         cdef int64_t size = stored.body_size
         cdef uint32_t level_bytes

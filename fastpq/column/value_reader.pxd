@@ -27,7 +27,7 @@ cdef class ValueReader:
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls left out
     cdef int64_t done                   # values already decoded
-    cdef bint deferred                  # the PLAIN values of the page are left in the file, and none is decoded yet
+    cdef bint deferred                  # the PLAIN values of the page are still in the file
     cdef const uint8_t* cursor          # the next PLAIN value
     cdef int64_t cursor_size
     cdef HybridDecoder hybrid

@@ -133,7 +133,7 @@ cdef class ValueReader:
         return 0
 
     cdef int _load_deferred(self) except -1 nogil:
-        """Have the values of the page in memory, where they are left in the file."""
+        """Read deferred values of the page to memory."""
         cdef int64_t size = self.cursor_size
         if self.deferred:
             self.deferred = False

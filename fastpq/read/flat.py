@@ -112,7 +112,7 @@ class FlatReading:
             memory = self._view()
         self._num_rows = num_rows
         self._width = self._layout.width if judge is None else 1
-        self._memory = memory
+        self._memory = memory       # of the output; None for new memory
         self._opened: dict[int, ChunkRun] = {}      # runs to be decoded, by the number of the first chunk
         self._nulls: list[int] = []     # of chunks with nulls
         self._runs: list[RunPlan] = [] if len(self._chunks) == 1 else self._cut_runs()
@@ -127,7 +127,7 @@ class FlatReading:
             self._reader = self._open(self._chunks[0], self._slots[0])
 
     def tasks(self) -> list[Task]:
-        """One task for each run of chunks, and memory for their output, which is not taken before."""
+        """One task for each run of chunks; memory of the output is taken here, for few columns at a time."""
         self._output = ColumnOutput(self._num_rows, self._width, self._leaf.nullable, self._memory)
         if len(self._chunks) == 1:
             [chunk], [slot] = self._chunks, self._slots

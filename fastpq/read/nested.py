@@ -60,7 +60,7 @@ class NestedReading:
         """Nothing: each chunk is opened when the chunk before it is decoded."""
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each leaf of each run of row groups, with memory for its output, which is not taken before."""
+        """One task for each leaf of each run of row groups; memory of its output is taken here, for few columns at a time."""
         leaves = {leaf.column.index: leaf for leaf in self._shape.leaves}
         for start, stop in self._runs:
             part: dict[int, NestedOutput] = {}

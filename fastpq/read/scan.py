@@ -117,7 +117,7 @@ class Scan:
                     reading.open()
                 if at_once:
                     readings.reverse()
-                    while readings:     # each goes with its output before the next is decoded
+                    while readings:     # memory of one reading serves the next
                         reading = readings.pop()
                         for task in reading.tasks():
                             task.work()
