@@ -4,10 +4,12 @@ Environment variables:
     FASTPQ_DEBUG=1      bounds checks and the address and undefined-behaviour sanitizers
     FASTPQ_NO_CLONES=1  one instruction set, no target_clones
     FASTPQ_CODECS=packages      codecs of packages alone, without the C libraries of LIBRARIES
+    FASTPQ_NO_JAR=1     no jar for Spark: fastpq.spark then reads and writes through Python alone
 """
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,11 +24,14 @@ DEBUG = os.environ.get("FASTPQ_DEBUG") == "1"
 CORES = os.cpu_count() or 1
 NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
 CODECS = os.environ.get("FASTPQ_CODECS")
+NO_JAR = os.environ.get("FASTPQ_NO_JAR") == "1"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 # a .pxd names headers as "c/NAME.h", also when another room's module includes it
 C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
 # the utility code of Cython's memoryviews, of which each extension would hold, compile and load a copy
 SHARED_UTILITIES = "fastpq._cython"
+# calls of kernels for tests and benchmarks, which are run on wheels too
+KERNEL_CALLS = "fastpq._kernel_calls", "tests/kernel_calls.pyx"
 # these call rather than loop over values: more than -O1 makes them larger, not faster
 CALLING = (
     SHARED_UTILITIES,
@@ -76,6 +81,7 @@ class BuildExt(build_ext):
         sources = c_sources(self.extensions)
         for extension in self.extensions:
             extension.sources = sources[extension.name]
+            extension.depends = ["setup.py", *included_headers(Path(extension.sources[0]))]
             if not (DEBUG or self.inplace):     # profilers of a development tree show the names of kernels
                 extension.extra_link_args += STRIPPED
         super().build_extensions()
@@ -114,13 +120,19 @@ class BuildExt(build_ext):
 
 
 class BuildPy(build_py):
-    """Compiles the jar for Spark first, where PySpark and javac are found; without it fastpq.spark goes through Python alone."""
+    """Compiles the jar for Spark first. A build that cannot have the jar ends, unless FASTPQ_NO_JAR=1 leaves the jar out."""
 
     def run(self) -> None:
-        made = subprocess.run([sys.executable, str(JAR_BUILDER)])
-        if made.returncode and JAR.exists():
-            sys.exit("fastpq: a jar older than its sources, which cannot be compiled here, would be packed")
+        if not NO_JAR and subprocess.run([sys.executable, str(JAR_BUILDER)]).returncode:
+            sys.exit(
+                "fastpq: a package without its jar would be slow in Spark. Install what is missing, or set FASTPQ_NO_JAR=1 to\n"
+                "build without the jar: all else works, and fastpq.spark reads and writes through Python alone"
+            )
         super().run()
+
+    def find_data_files(self, package: str, src_dir: str) -> list[str]:
+        files = super().find_data_files(package, src_dir)
+        return [file for file in files if not (NO_JAR and Path(file).name == JAR.name)]     # of an earlier build
 
 
 def extension(name: str, *sources: str) -> Extension:
@@ -139,7 +151,6 @@ def extension(name: str, *sources: str) -> Extension:
         name,
         list(sources),
         include_dirs=[np.get_include(), *C_FOLDERS],
-        depends=["setup.py", *(str(header) for header in Path("fastpq").rglob("*.h"))],
         define_macros=macros,
         extra_compile_args=compile_args,
         extra_link_args=SANITIZERS if DEBUG else [],
@@ -170,11 +181,27 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
     return {extension.name: extension.sources for extension in made}
 
 
+def included_headers(source: Path) -> set[str]:
+    """Return the headers of fastpq that a C file includes, directly or through others.
+
+    Cython turns each ``cdef extern from`` of a module, and of the modules that it cimports, into an ``#include``.
+    """
+    headers: set[str] = set()
+    folders = [str(source.parent), *C_FOLDERS]
+    for name in re.findall(r'^ *#include "([^"]+)"', source.read_text(), re.MULTILINE):
+        places = (Path(os.path.normpath(f"{folder}/{name}")) for folder in folders)
+        header = next((place for place in places if place.exists()), None)
+        if header is not None:      # headers of Python and NumPy lie outside
+            headers |= {str(header), *included_headers(header)}
+    return headers
+
+
 setup(
     cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=[
         extension(SHARED_UTILITIES),        # of which Cython makes the source, too
+        extension(*KERNEL_CALLS),
         *(extension(".".join(path.with_suffix("").parts), str(path)) for path in sorted(Path("fastpq").rglob("*.pyx"))),
     ],
 )

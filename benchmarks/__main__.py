@@ -1,30 +1,24 @@
-"""``tools/bench``: measures fastpq and its peers, from a file in the page cache to the library's own in-memory table.
-
-Every measurement runs in its own process. Each peer's result is compared with pyarrow's before timing; a peer with a different
-result is reported and not timed. Writers start from their own in-memory table and write to the scratch folder.
-"""
+"""``tools/bench``: measures fastpq and its peers, each measurement in its own process."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 
-from benchmarks import report
+from benchmarks import equal_work, report
 from benchmarks.data import path_of
-from benchmarks.jobs import BY_NAME, ENCODINGS, JOBS, KERNELS, SELECTIVE, Job
+from benchmarks.jobs import BY_NAME, ENCODINGS, EQUAL_WORK, FILE_SIZE, KERNELS, OVERHEAD, REWRITING, SELECTIVE, SHAPES, SPARK, Job
 from benchmarks.peers import PEERS, environment
 from benchmarks.results import Record, Results
+from tools import command_lines
 
-SHARED_MEMORY = Path("/dev/shm")
-DEFAULT_RUNS = 5
 TIMEOUT = 1800  # seconds for one measurement
 
 
@@ -71,27 +65,17 @@ def run_job(job: Job, peers: list[str], threads: list[int], options: argparse.Na
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="tools/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = [job.name for job in JOBS]
-    own = [SELECTIVE, KERNELS, ENCODINGS]
-    parser.add_argument("--jobs", default=",".join([*names, *own]), help=f"any of {', '.join([*names, *own])}")
-    parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {', '.join(PEERS)}")
-    parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="the shortest counts (default: %(default)s)")
-    parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: %(default)s)")
-    scratch = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(__file__).parent
-    parser.add_argument("--scratch", type=Path, default=scratch, help="where writers write (default: %(default)s)")
-    parser.add_argument("--publish", action="store_true", help="only put the saved results into docs and README")
-    parser.add_argument("--spark", action="store_true", help="only fastpq.spark beside Spark's native source (needs a JDK 17)")
+    """Parse the command line, with lists split."""
+    parser = command_lines.bench()
     options = parser.parse_args(arguments)
     options.jobs = options.jobs.split(",")
     options.peers = options.peers.split(",")
     options.threads = sorted({int(count) for count in options.threads.split(",")})
-    for kind, chosen, known in (("job", options.jobs, {*names, *own}), ("peer", options.peers, set(PEERS))):
-        if unknown := set(chosen) - known:
+    for kind, names, choices in (("job", options.jobs, command_lines.BENCH_JOBS), ("peer", options.peers, PEERS)):
+        if unknown := set(names) - set(choices):
             parser.error(f"no {kind} {unknown.pop()!r}")
+    if SPARK in options.jobs and len(options.jobs) > 1:
+        parser.error(f"the job {SPARK} stands alone")
     return options
 
 
@@ -101,6 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from benchmarks.spark import main as measure_spark
 
         return measure_spark(options.scale, options.runs, options.scratch, Console(width=None if sys.stdout.isatty() else 130))
+    if SPARK in options.jobs:
+        from benchmarks.spark_bars import main as measure_bars
+
+        return measure_bars(options.scale, options.runs, options.scratch, Console(width=None if sys.stdout.isatty() else 130))
     results = Results.load(options.scale)
     console = Console(width=None if sys.stdout.isatty() else 130)
     if options.publish:
@@ -114,6 +102,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results.kernels = in_child({"task": "kernels"}, 1)["gigabytes_per_second"]
         elif name == ENCODINGS:     # prints its grid itself
             subprocess.run([sys.executable, "-m", "benchmarks.encodings", "--runs", str(options.runs)], check=True)
+        elif name == EQUAL_WORK:
+            measured = equal_work.measure_all(peers, options.threads, options.runs, options.scale, options.scratch, "", print)
+            results.equal_work = [asdict(record) for record in measured]
+        elif name == FILE_SIZE:
+            request = {"task": FILE_SIZE, "runs": options.runs, "scale": options.scale, "scratch": str(options.scratch)}
+            results.file_size = in_child(request, 1)["records"]
+        elif name == OVERHEAD:
+            command = [sys.executable, "-m", "benchmarks.overhead", "--scale", str(options.scale)]
+            subprocess.run([*command, "--scratch", str(options.scratch)], check=True)
+        elif name == REWRITING:
+            command = [sys.executable, "-m", "benchmarks.rewriting", "--runs", str(options.runs)]
+            subprocess.run([*command, "--scratch", str(options.scratch)], check=True)
+        elif name == SHAPES:
+            threads = ",".join(map(str, options.threads))
+            command = [sys.executable, "-m", "benchmarks.shapes", "--runs", str(options.runs), "--threads", threads]
+            subprocess.run(command, check=True)
         elif name == SELECTIVE:
             results.selective = in_child({"task": "selective"}, max(options.threads))["lookups"]
         else:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data import WIDE_COLUMNS, path_of
 from benchmarks.equality import require_equal
-from benchmarks.jobs import BY_NAME, Job
+from benchmarks.jobs import BY_NAME, FILE_SIZE, Job
 from benchmarks.kernels import MODULE_SIZES
 from benchmarks.peers import PEERS, Fastpq, Peer, Polars, PyArrow, environment
 from benchmarks.processes import most_memory, process, status_bytes
@@ -128,6 +128,16 @@ def lookups() -> list[dict[str, Any]]:
     return [asdict(lookup) for lookup in found]
 
 
+def file_sizes(runs: int, scale: float, scratch: Path) -> list[dict[str, Any]]:
+    """Measurements of benchmarks.file_size. A line about each table is printed on standard error."""
+    from benchmarks import file_size
+
+    records = file_size.measure(
+        runs, scale, scratch, file_size.TABLES, file_size.WRITERS, lambda line: print(line, file=sys.stderr)
+    )
+    return [asdict(record) for record in records]
+
+
 def openssl_speed() -> dict[str, float]:
     """GB/s of AES-128 by mode and module size, from ``openssl speed``, by processor time; empty without the command."""
     rates: dict[str, float] = {}
@@ -157,6 +167,8 @@ def main() -> int:
         result = kernel_grid()
     elif request["task"] == "selective":
         result = {"lookups": lookups()}
+    elif request["task"] == FILE_SIZE:
+        result = {"records": file_sizes(request["runs"], request["scale"], Path(request["scratch"]))}
     else:
         pa.set_cpu_count(request["threads"])
         job = BY_NAME[request["job"]]

@@ -9,20 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.jobs import ENCODED
+
 LEAVES = 10_000_000
 SEED = 2
 NULL_SHARE = 0.1
 LONGEST_LIST = 8
 DISTINCT = 5000
 
-# Column names of the file "encodings"; the part before the first underscore is the encoding.
+# Encodings by the first part of a column's name.
 ENCODINGS = {"plain": "PLAIN", "delta": "DELTA_BINARY_PACKED", "split": "BYTE_STREAM_SPLIT", "dictionary": None}
 ENCODINGS |= {"lengths": "DELTA_LENGTH_BYTE_ARRAY", "prefixes": "DELTA_BYTE_ARRAY", "rle": "RLE"}
-ENCODED = (
-    "plain_int32", "plain_int64", "plain_double", "plain_string", "delta_int32", "delta_int64", "split_float", "split_double",
-    "split_int64", "dictionary_int64", "dictionary_string", "lengths_string", "prefixes_string", "rle_boolean",
-)
-NESTED = ("list_int64", "list_string", "map", "struct")
 
 
 def make_encodings(path: Path, scale: float) -> None:

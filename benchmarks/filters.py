@@ -5,6 +5,8 @@ with their ratio. The readers take turns in one process; printed are medians. Bo
 
 With ``--sweep``, the filters are comparisons of a random column, from one row in a thousand to nearly all, and one column of
 each encoding is read. Two trees are compared by the figures that each prints.
+
+With ``--lists``, the filters are ``in`` with 1 to 1,000,000 values on 5,000,000 rows, beside pyarrow, Polars and DuckDB.
 """
 
 from __future__ import annotations
@@ -114,6 +116,56 @@ def sweep(path: Path) -> Iterator[Filter]:
             yield Filter(f"{column}, {share / 10:g} %", [("pick", "<", share)], [column])
 
 
+LIST_ROWS = 5_000_000
+LIST_SIZES = (1, 1000, 100_000, 1_000_000)
+
+
+def lists_file() -> Path:
+    """A file with a random column ``id``, the same numbers as text, and a column of floats; made once."""
+    path = FOLDER / "lists.parquet"
+    if not path.exists():
+        random = np.random.default_rng(SEED)
+        numbers = random.integers(0, 10 * LIST_ROWS, LIST_ROWS)
+        table = pa.table({"id": numbers, "text": pa.array(numbers).cast(pa.string()), "value": random.random(LIST_ROWS)})
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        being_made = path.with_suffix(".part")
+        pq.write_table(table, being_made, compression="snappy", use_dictionary=False, row_group_size=LIST_ROWS // 10)
+        being_made.replace(path)
+    return path
+
+
+def measure_list(path: Path, column: str, count: int, threads: int, rounds: int) -> None:
+    """Read the rows with one of so many values by four readers in turn, compare the tables and print the medians."""
+    import duckdb
+    import polars as pl
+
+    numbers = np.random.default_rng(SEED + 1).choice(10 * LIST_ROWS, count, replace=False).tolist()
+    values = numbers if column == "id" else list(map(str, numbers))
+    connection = duckdb.connect(config={"threads": threads})
+    keys = pa.table({"key": values})
+
+    def by_duckdb() -> pa.Table:
+        connection.register("keys", keys)
+        return connection.execute(f"SELECT * FROM '{path}' WHERE {column} IN (SELECT key FROM keys)").to_arrow_table()
+
+    readers: dict[str, Callable[[], Any]] = {
+        "fastpq": lambda: fastpq.read_table(path, filters=[(column, "in", values)], threads=threads),
+        "pyarrow": lambda: pq.read_table(path, filters=[(column, "in", values)]),
+        "Polars": lambda: pl.scan_parquet(path).filter(pl.col(column).is_in(values)).collect(),
+        "DuckDB": by_duckdb,
+    }
+    require_equal(readers["pyarrow"](), pa.table(readers["fastpq"]()))
+    times: dict[str, list[Seconds]] = {name: [] for name in readers}
+    for _ in range(rounds):
+        for name, read in readers.items():
+            times[name].append(timed(read))
+    line = f"{column:4} in {count:9,}"
+    for name, each in times.items():
+        processor, elapsed = (statistics.median(one[kind] for one in each) for kind in range(2))
+        line += f"   {name} {processor:.3f} {elapsed:.3f}"
+    print(line, flush=True)
+
+
 def by_fastpq(path: Path, task: Filter, threads: int) -> Any:
     return fastpq.read_table(path, columns=task.columns, filters=task.condition, threads=threads)
 
@@ -162,8 +214,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of a read (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="timed reads of each reader (default: %(default)s)")
     parser.add_argument("--only", default="", help="names of filters contain this text")
+    parser.add_argument("--lists", action="store_true", help="filters 'in', by the number of values")
     options = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(options.threads)
+    if options.lists:
+        path = lists_file()
+        print(f"{path.name}, {options.threads} threads; processor and elapsed seconds, medians of {options.rounds}")
+        for column in ("id", "text"):
+            for count in LIST_SIZES:
+                measure_list(path, column, count, options.threads, options.rounds)
+        return
     path = sweep_file() if options.sweep else path_of("lineitem", options.scale)
     print(f"{path.name}, {options.threads} threads; fastpq, Polars, ratio")
     print(f"{'filter':34} {'rows':>8}   {'processor':>21}   {'elapsed':>21}")

@@ -27,7 +27,7 @@ import numpy as np
 import fastpq
 from benchmarks import keys
 from benchmarks.data import path_of
-from benchmarks.overhead import MODES
+from benchmarks.jobs import Job
 
 PAUSE = 100e-6          # seconds between two looks, on average; far below the time of a job
 LOOKS = 30              # at all of the interpreter's state, for each state of the GIL
@@ -120,7 +120,7 @@ def jobs(folder: Path, scale: float, threads: int) -> dict[str, Callable[[], Any
         path = folder / f"{codec}.parquet"
         fastpq.write_table(table, path, compression=codec, use_dictionary=codec != "none")
         found[f"read {codec}"] = partial(fastpq.read_table, path, threads=threads)
-    mode = MODES["GCM"]
+    mode = Job("GCM", "write", encrypted="uniform")
     sealed = folder / "sealed.parquet"
     fastpq.write_table(table, sealed, encryption_properties=keys.for_fastpq_to_write(mode))
     found["read encrypted"] = lambda: fastpq.read_table(

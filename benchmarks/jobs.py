@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from benchmarks.columns import ENCODED, NESTED
+# Columns of the files "encodings" and "nested"; an encoding stands before the first underscore.
+ENCODED = (
+    "plain_int32", "plain_int64", "plain_double", "plain_string", "delta_int32", "delta_int64", "split_float", "split_double",
+    "split_int64", "dictionary_int64", "dictionary_string", "lengths_string", "prefixes_string", "rle_boolean",
+)
+NESTED = ("list_int64", "list_string", "map", "struct")
 
 NUMERIC = (
     "l_orderkey", "l_partkey", "l_suppkey", "l_linenumber", "l_quantity", "l_extendedprice", "l_discount", "l_tax",
@@ -78,7 +83,14 @@ JOBS = (
     *(Job(f"read-{name}", "read", data="encodings", columns=(name,)) for name in ENCODED),
     *(Job(f"read-{name}", "read", data="nested", columns=(name,)) for name in NESTED),
 )
+PEER_NAMES = ("fastpq", "pyarrow", "polars", "duckdb", "fastparquet", "arro3")
 BY_NAME = {job.name: job for job in JOBS}
 KERNELS = "kernels"     # the kernel grid: no peers but memcpy
 ENCODINGS = "encodings"     # each encoding of each type beside peers, by processor time
+EQUAL_WORK = "equal-work"     # reads and writes of lineitem with the same input and result for all
+SHAPES = "shapes"           # tables of many shapes, with equal work for all; only by name, it takes half an hour
+OVERHEAD = "overhead"       # encrypted files beside plaintext files, in pairs, which prints its table itself
+REWRITING = "rewriting"     # functions from files to files beside cp, pyarrow and DuckDB, which prints its table itself
+SPARK = "spark"             # fastpq.spark beside Spark's native source, with bars; only by name, it takes half an hour
+FILE_SIZE = "file-size"     # eleven tables with ZSTD: bytes and processor time, beside peers; only by name
 SELECTIVE = "selective"     # a few rows of a file, local and over HTTP, with its own peers and measures

@@ -9,13 +9,26 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from fastpq.encodings import alp, byte_stream_split, delta, dictionary, levels, plain, rle
+from fastpq._kernel_calls import (
+    check_utf8,
+    decode_byte_arrays,
+    decode_flat_levels,
+    decode_hybrid,
+    decode_numbers,
+    encode_flat_levels,
+    encode_numbers,
+    min_max,
+    pick,
+    spread,
+)
+from fastpq.encodings import dictionary, rle
 from fastpq.encryption import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.variants import CtrModuleCipher
+from fastpq.format import Encoding
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.stats.statistics import Order, min_max
+from fastpq.stats.statistics import Order
 
 Kernel = tuple[str, int, Callable[[], Any]]
 COUNT = 1 << 20
@@ -31,7 +44,7 @@ def hybrid() -> Iterator[Kernel]:
     for width in (1, 2, 4, 8, 12, 16, 20, 32):
         values = indices(width)
         stream = rle.encode(values, width)
-        yield f"RLE decode, {width} bits", values.nbytes, partial(rle.decode, stream, width, COUNT)
+        yield f"RLE decode, {width} bits", values.nbytes, partial(decode_hybrid, stream, width, COUNT)
         yield f"RLE encode, {width} bits", values.nbytes, partial(rle.encode, values, width)
 
 
@@ -40,32 +53,37 @@ def deltas() -> Iterator[Kernel]:
     for dtype in ("<i4", "<i8"):
         for width in (1, 4, 8, 16, 24):
             values = np.cumsum(indices(width).astype(np.int64)).astype(dtype)
-            stream, size = delta.encode(values), values.itemsize
-            name = f"{values.dtype}, {width} bits"
-            yield f"DELTA_BINARY_PACKED decode, {name}", values.nbytes, partial(delta.decode, stream, COUNT, size)
-            yield f"DELTA_BINARY_PACKED encode, {name}", values.nbytes, partial(delta.encode, values)
+            stream, name = encode_numbers(Encoding.DELTA_BINARY_PACKED, values), f"{values.dtype}, {width} bits"
+            yield f"DELTA_BINARY_PACKED decode, {name}", values.nbytes, partial(
+                decode_numbers, Encoding.DELTA_BINARY_PACKED, stream, dtype, 0, COUNT)
+            yield f"DELTA_BINARY_PACKED encode, {name}", values.nbytes, partial(
+                encode_numbers, Encoding.DELTA_BINARY_PACKED, values)
 
 
 def streams() -> Iterator[Kernel]:
     """Bytes of values gathered into streams by position in the value, and back."""
     for dtype in ("<f2", "<f4", "<f8", "V16"):
         values = np.frombuffer(np.random.default_rng(0).bytes(COUNT * np.dtype(dtype).itemsize), dtype)
-        stream, name = byte_stream_split.encode(values), f"{values.itemsize} bytes"
+        stream, name = encode_numbers(Encoding.BYTE_STREAM_SPLIT, values), f"{values.itemsize} bytes"
         yield (
             f"BYTE_STREAM_SPLIT decode, {name}",
             values.nbytes,
-            partial(byte_stream_split.decode, stream, values.dtype, 0, COUNT),
+            partial(decode_numbers, Encoding.BYTE_STREAM_SPLIT, stream, values.dtype, 0, COUNT),
         )
-        yield f"BYTE_STREAM_SPLIT encode, {name}", values.nbytes, partial(byte_stream_split.encode, values)
+        yield (
+            f"BYTE_STREAM_SPLIT encode, {name}",
+            values.nbytes,
+            partial(encode_numbers, Encoding.BYTE_STREAM_SPLIT, values),
+        )
 
 
 def decimal_floats() -> Iterator[Kernel]:
     """Prices of two decimal places."""
     for dtype in ("<f4", "<f8"):
         values = (indices(16) / 100).astype(dtype)
-        page = alp.encode(values)
-        yield f"ALP decode, {values.dtype}", values.nbytes, partial(alp.decode, page, dtype, 0, COUNT)
-        yield f"ALP encode, {values.dtype}", values.nbytes, partial(alp.encode, values)
+        page = encode_numbers(Encoding.ALP, values)
+        yield f"ALP decode, {values.dtype}", values.nbytes, partial(decode_numbers, Encoding.ALP, page, dtype, 0, COUNT)
+        yield f"ALP encode, {values.dtype}", values.nbytes, partial(encode_numbers, Encoding.ALP, values)
 
 
 def dictionaries() -> Iterator[Kernel]:
@@ -74,12 +92,12 @@ def dictionaries() -> Iterator[Kernel]:
         size = np.dtype(dtype).itemsize
         distinct = np.arange((1 << width) * size // 4, dtype=np.uint32).view(dtype)
         values = distinct[indices(width)]
-        stream = rle.encode(indices(width), width)
+        stream = bytes([width]) + rle.encode(indices(width), width)
         name = f"{size} bytes, {1 << width} values"
         yield (
             f"RLE_DICTIONARY decode, {name}",
             values.nbytes,
-            partial(dictionary.decode, stream, width, distinct, COUNT),
+            partial(decode_numbers, Encoding.RLE_DICTIONARY, stream, distinct.dtype, 0, COUNT, entries=distinct),
         )
         yield f"dictionary encode, {name}", values.nbytes, partial(dictionary_codes, values, size)
 
@@ -93,20 +111,20 @@ def optional_values() -> Iterator[Kernel]:
     """Definition levels to validity bitmaps, and values to and from positions among nulls."""
     flags = np.random.default_rng(0).random(COUNT) < 0.9
     bitmap = np.packbits(flags, bitorder="little")
-    stream = levels.encode(bitmap, 0, COUNT)
-    yield "levels decode", bitmap.nbytes, lambda: levels.decode(stream, COUNT)
+    stream = encode_flat_levels(bitmap, 0, COUNT)
+    yield "levels decode", bitmap.nbytes, lambda: decode_flat_levels(stream, COUNT)
     values = np.arange(COUNT)
     dense = values[flags]
-    yield "spread 8 bytes, 10 % null", values.nbytes, lambda: levels.spread(bitmap, COUNT, dense)
-    yield "pick 8 bytes, 10 % null", values.nbytes, lambda: levels.pick(bitmap, 0, values)
+    yield "spread 8 bytes, 10 % null", values.nbytes, lambda: spread(bitmap, COUNT, dense)
+    yield "pick 8 bytes, 10 % null", values.nbytes, lambda: pick(bitmap, 0, values)
 
 
 def strings() -> Iterator[Kernel]:
     """PLAIN BYTE_ARRAY to views."""
     for length in (4, 12, 40):
         data = np.frombuffer((length.to_bytes(4, "little") + b"x" * length) * (COUNT // 8), np.uint8)
-        yield f"PLAIN decode, strings of {length}", data.nbytes, partial(plain.decode_views, data, COUNT // 8)
-        yield f"UTF-8 check, strings of {length}", data.nbytes, partial(plain.check_utf8, data)
+        yield f"PLAIN decode, strings of {length}", data.nbytes, partial(decode_byte_arrays, Encoding.PLAIN, data, COUNT // 8)
+        yield f"UTF-8 check, strings of {length}", data.nbytes, partial(check_utf8, data)
 
 
 def bounds() -> Iterator[Kernel]:

@@ -35,7 +35,11 @@ def for_fastpq_to_write(job: Job) -> Any:
         name: ColumnEncryptionProperties(key, key_metadata=_metadata(key, False)) for name, key in _columns(job).items()
     }
     return fastpq.FileEncryptionProperties(
-        FOOTER_KEY, columns, footer_key_metadata=_metadata(FOOTER_KEY, True), algorithm=job.algorithm
+        FOOTER_KEY,
+        columns,
+        footer_key_metadata=_metadata(FOOTER_KEY, True),
+        algorithm=job.algorithm,
+        unlisted="plaintext" if columns else None,      # as pyarrow and Polars have it
     )
 
 

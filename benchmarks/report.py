@@ -1,4 +1,4 @@
-"""Results of the benchmark as tables on the console, tables in Markdown, and a chart."""
+"""Results of the benchmark as tables on the console, tables and a plot in the documentation, and a chart."""
 
 from __future__ import annotations
 
@@ -10,14 +10,36 @@ from typing import Any, TypeAlias
 from rich.console import Console
 from rich.table import Table as Grid
 
+from benchmarks.equal_work import PEERS as EQUAL_PEERS
+from benchmarks.equal_work import EqualRecord
 from benchmarks.jobs import BY_NAME, JOBS
 from benchmarks.peers import PEERS
+from benchmarks.plots import ratio_plot, ratios_of_table
 from benchmarks.results import Record, Results
+from benchmarks.size_plots import points_of_table, size_plot
 
 ROOT = Path(__file__).resolve().parent.parent
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "pages" / "performance.md"
+RATIOS = PERFORMANCE.with_name("ratios.svg")
+SIZE_WRITE, SIZE_READ = PERFORMANCE.with_name("size-write.svg"), PERFORMANCE.with_name("size-read.svg")
+SIZE_PICTURES = """![size of files against the time to write them: left is smaller, down is quicker](size-write.svg)
+
+![size of files against the time to read them: left is smaller, down is quicker](size-read.svg)"""
 BEGIN, END = "<!-- benchmarks: written by tools/bench --publish -->", "<!-- end of benchmarks -->"
+EQUAL_BEGIN, EQUAL_END = "<!-- equal work: written by tools/bench --publish -->", "<!-- end of equal work -->"
+SIZE_BEGIN, SIZE_END = "<!-- file size: written by tools/bench --publish -->", "<!-- end of file size -->"
 OURS = "fastpq"
+# Jobs of equal work in README's table.
+README_EQUAL = (
+    ("read into Arrow: all", "in a row"),
+    ("read into Polars: all", "in a row"),
+    ("read into NumPy: numbers", "in a row"),
+    ("read into NumPy: text", "in a row"),
+    ("write from Arrow: all", "in a row"),
+    ("write from Arrow chunks: all", "in a row"),
+    ("write from Polars: all", "in a row"),
+    ("write from NumPy: numbers", "in a row"),
+)
 # Jobs in README's table, with the text of their rows; measured with the largest number of threads.
 README_JOBS = {
     "read-snappy-all": "read 16 columns, Snappy",
@@ -101,6 +123,8 @@ def print_tables(results: Results, console: Console) -> None:
             values = f"{rate * 1000 / int(width[1]):.0f}" if width else ""
             kernels.add_row(name, f"{rate:.2f}", f"{rate / results.kernels['memcpy']:.2f}", values)
         console.print(kernels)
+    if results.file_size:
+        console.print(size_grid(results.file_size))
     for what, reason in results.refused.items():
         console.print(f"[red]not timed[/red]: {what}: {reason}", highlight=False)
 
@@ -193,18 +217,117 @@ def row(
 
 
 def publish(results: Results) -> None:
-    """Put the tables between their marks in docs/pages/performance.md and README.md."""
-    put(PERFORMANCE, markdown(results))
-    put(README, readme_markdown(results))
+    """Put the tables that were measured between their marks in docs/pages/performance.md and README.md, and draw the plot."""
+    if results.equal_work:
+        put(PERFORMANCE, equal_markdown(results), EQUAL_BEGIN, EQUAL_END)
+        put(README, readme_equal_markdown(results), EQUAL_BEGIN, EQUAL_END)
+    if results.file_size:
+        table = size_markdown(results)
+        put(PERFORMANCE, f"{SIZE_PICTURES}\n\n{table}", SIZE_BEGIN, SIZE_END)
+        points = points_of_table(table)
+        SIZE_WRITE.write_text(size_plot(points, "write"))
+        SIZE_READ.write_text(size_plot(points, "read"))
+    if results.records:
+        tables = markdown(results)
+        put(PERFORMANCE, tables, BEGIN, END)
+        RATIOS.write_text(ratio_plot(ratios_of_table(tables)))
+        put(README, readme_markdown(results), BEGIN, END)
 
 
-def put(page: Path, tables: str) -> None:
-    """Replace the text between the marks of a page."""
+def put(page: Path, tables: str, begin: str, end: str) -> None:
+    """Replace the text between two marks of a page."""
     text = page.read_text()
-    pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+    pattern = re.compile(f"{re.escape(begin)}.*{re.escape(end)}", re.DOTALL)
     if not pattern.search(text):
-        raise SystemExit(f"bench: {page.relative_to(ROOT)} has no place for the table ({BEGIN})")
-    page.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{tables}\n\n{END}", text))
+        raise SystemExit(f"bench: {page.relative_to(ROOT)} has no place for the table ({begin})")
+    page.write_text(pattern.sub(lambda _: f"{begin}\n\n{tables}\n\n{end}", text))
+
+
+def size_rows(found: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return the writers, and a row for each table: its name, then MB and processor seconds of each writer.
+
+    The last cell is the size with ``encoding="auto"``, divided by the smallest size of the peers.
+    """
+    writers = list(dict.fromkeys(record["writer"] for record in found))
+    by_table: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in found:
+        by_table.setdefault(record["table"], {})[record["writer"]] = record
+    lines = []
+    for table, records in by_table.items():
+        cells = [f"{each['bytes'] / 1e6:.3f} MB, {each['write']:.3f} s, {each['read']:.3f} s" for each in records.values()]
+        peers = [each["bytes"] for writer, each in records.items() if not writer.startswith(OURS)]
+        lines.append([table, *cells, f"{records[f'{OURS} auto']['bytes'] / min(peers):.2f}"])
+    return writers, lines
+
+
+def size_grid(found: list[dict[str, Any]]) -> Grid:
+    writers, lines = size_rows(found)
+    title = "files with ZSTD: size, processor seconds to write and to read"
+    grid = Grid("table", *writers, "auto / smallest peer", title=title)
+    for line in lines:
+        grid.add_row(*line)
+    return grid
+
+
+def size_markdown(results: Results) -> str:
+    """The sizes and times of files that nobody tuned as Markdown, for docs/pages/performance.md."""
+    writers, lines = size_rows(results.file_size)
+    peers = ", ".join(f"{name} {results.versions[name]}" for name in EQUAL_PEERS if name in results.versions)
+    setting = f"One thread, {results.machine['processor']}, Python {results.machine['python']}; {peers}."
+    head_lines = [f"| table | {' | '.join(writers)} | auto / smallest peer |", "| --- |" + " ---: |" * (len(writers) + 1)]
+    return "\n".join([setting, "", *head_lines, *(f"| {' | '.join(line)} |".replace(", ", "<br>") for line in lines)])
+
+
+def equal_lines(results: Results, threads: int | None = None) -> dict[tuple[str, str, int], str]:
+    """Rows of the table of equal work, by job, way of running and number of threads. None has all numbers of threads."""
+    by_job: dict[tuple[str, str, int], dict[str, EqualRecord]] = {}
+    for fields in results.equal_work:
+        record = EqualRecord(**fields)
+        if threads in (None, record.threads):
+            by_job.setdefault((record.job, record.run, record.threads), {})[record.peer] = record
+    lines = {}
+    for (job, run, count), records in by_job.items():
+        cells = [f"{records[peer].processor:.3f}" if peer in records else "" for peer in EQUAL_PEERS]
+        others = [record for peer, record in records.items() if peer != OURS]
+        if OURS not in records or not others:
+            continue
+        used = records[OURS].processor / min(record.processor for record in others)
+        elapsed = records[OURS].seconds / min(record.seconds for record in others)
+        lines[job, run, count] = f"| {' | '.join([job, run, str(count), *cells])} | {used:.2f} | {elapsed:.2f} |"
+    return lines
+
+
+def equal_head() -> list[str]:
+    """The head of a table of equal work."""
+    peers = " | ".join(EQUAL_PEERS)
+    return [
+        f"| job | run | threads | {peers} | fastpq / best peer | in elapsed time |",
+        "| --- | --- | --- |" + " ---: |" * (len(EQUAL_PEERS) + 2),
+    ]
+
+
+def equal_markdown(results: Results) -> str:
+    """All measurements of equal work as Markdown, for docs/pages/performance.md."""
+    versions = ", ".join(f"{peer} {results.versions[peer]}" for peer in EQUAL_PEERS if peer in results.versions)
+    machine = results.machine
+    setting = (
+        f"Processor seconds; lineitem at scale factor {results.scale:g}; {machine['processor']}, {machine['cores']} cores, "
+        f"Python {machine['python']}; {versions}."
+    )
+    return "\n".join([setting, "", *equal_head(), *equal_lines(results).values()])
+
+
+def readme_equal_markdown(results: Results) -> str:
+    """README's table of equal work: some jobs, with the smallest number of threads that they were measured with."""
+    lines = equal_lines(results)
+    chosen = []
+    for job, run in README_EQUAL:
+        counts = [count for name, way, count in lines if (name, way) == (job, run)]
+        if not counts:
+            raise SystemExit(f"bench: README's table of equal work needs {job}, {run}")
+        chosen.append(lines[job, run, min(counts)])
+    setting = f"Processor seconds; lineitem of TPC-H at scale factor {results.scale:g}, {results.machine['processor']}."
+    return "\n".join([setting, "", *equal_head(), *chosen])
 
 
 def draw(results: Results) -> Path | None:

@@ -54,6 +54,8 @@ class Results:
         refused: reasons by "job peer", for peers with errors or with differing results.
         kernels: GB/s by kernel, memcpy included.
         selective: fields of each Lookup (benchmarks.selective).
+        equal_work: fields of each EqualRecord (benchmarks.equal_work).
+        file_size: fields of each SizeRecord (benchmarks.file_size).
     """
 
     scale: float
@@ -63,6 +65,8 @@ class Results:
     refused: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, float] = field(default_factory=dict)
     selective: list[dict[str, Any]] = field(default_factory=list)
+    equal_work: list[dict[str, Any]] = field(default_factory=list)
+    file_size: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         self.records[record.job, record.peer, record.threads] = record

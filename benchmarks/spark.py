@@ -49,7 +49,10 @@ class SparkBench:
     def __init__(self, spark: Any, scale: float, runs: int, scratch: Path, console: Console) -> None:
         self.spark, self.scale, self.runs, self.scratch, self.console = spark, scale, runs, scratch, console
         self.jvm = int(spark._jvm.ProcessHandle.current().pid())
+        self.settling = SETTLING
         self.ticks: dict[tuple[int, str], int] = {}     # of processes by their number and start, the ended ones too
+        self.ratios: dict[str, tuple[float, float]] = {}        # fastpq's wall and processor time by native's
+        self.native_processor: dict[str, float] = {}            # native's processor time
         title = f"seconds on Spark, lineitem at scale factor {scale:g}"
         self.grid = Grid("job", OURS, NATIVE, "ratio", f"{OURS}, CPU", f"{NATIVE}, CPU", "ratio", title=title)
         self.profile = Grid("job", "part", "seconds", title="where the time goes")
@@ -107,6 +110,12 @@ class SparkBench:
 
     def queries(self) -> None:
         """Compare queries of TPC-H, each source with its own tables."""
+        self.make_tables()
+        for number, text in QUERIES.items():
+            self.compare(f"jar, TPC-H {number}", partial(self.rows, OURS, text), partial(self.rows, NATIVE, text))
+
+    def make_tables(self) -> None:
+        """Make TPC-H's tables in a database for each source. Both have the same files."""
         for name in TABLES:
             where = str(self.scratch / "tables" / name)
             self.spark.read.parquet(str(lineitem(self.scale, FOLDER, name))).write.mode("overwrite").parquet(where)
@@ -114,8 +123,6 @@ class SparkBench:
                 self.spark.sql(f"create database if not exists spark_catalog.{source}")     # fastpq is a catalog, too
                 self.spark.sql(f"drop table if exists spark_catalog.{source}.{name}")
                 self.spark.sql(f"create table spark_catalog.{source}.{name} using {format_} options (path '{where}')")
-        for number, text in QUERIES.items():
-            self.compare(f"jar, TPC-H {number}", partial(self.rows, OURS, text), partial(self.rows, NATIVE, text))
 
     def rows(self, source: str, text: str) -> Any:
         self.spark.sql(f"use spark_catalog.{source}")
@@ -140,9 +147,9 @@ class SparkBench:
 
     def write_parts(self, name: str, raw: str, target: Path, options: dict[str, str]) -> None:
         """Profile of writing: Spark without writing, Spark with rows handed to Python, and writing without Spark."""
-        from fastpq.spark import journal
         from fastpq.spark.options import write_options
-        from fastpq.spark.writer import WriteTask, write_task
+        from fastpq.spark.tables import journal
+        from fastpq.spark.write.write_task import WriteTask, write_task
 
         rows = self.native(Path(raw))
         read = shortest(lambda: discard(rows), self.runs)
@@ -167,7 +174,7 @@ class SparkBench:
             raise SystemExit(f"bench: {name}: {first[0]!r} by fastpq, {first[1]!r} by Spark")
         clock: tuple[list[float], list[float]] = ([], [])
         processor: tuple[list[float], list[float]] = ([], [])
-        rounds, until = 0, time.perf_counter() + SETTLING
+        rounds, until = 0, time.perf_counter() + self.settling
         while rounds < self.runs or time.perf_counter() < until:
             rounds += 1
             for place, action in enumerate((ours, native)):
@@ -178,6 +185,8 @@ class SparkBench:
                 processor[place].append(spent)
         typical = mean if median(processor[1]) < FEW_TICKS else median
         best = tuple(map(min, clock)), tuple(typical(times[len(times) // 2 :]) for times in processor)
+        self.ratios[name] = best[0][0] / best[0][1], best[1][0] / best[1][1]
+        self.native_processor[name] = best[1][1]
         cells = [text for mine, theirs in best for text in (f"{mine:.2f}", f"{theirs:.2f}", f"{mine / theirs:.2f}")]
         self.grid.add_row(name, *cells)
         self.console.print(f"{name}: fastpq {cells[0]} s, native {cells[1]} s; CPU {cells[3]} s and {cells[4]} s")
@@ -205,11 +214,16 @@ class SparkBench:
         self, name: str, where: Path, service: dict[str, Any], columns: list[str] | None, use: Callable[[Any], Any]
     ) -> None:
         """Profile of reading: reading on one core without Spark, and the query over batches in memory."""
-        from fastpq.spark import scanning
-        from fastpq.spark.handover import restored
+        from fastpq.spark.options import options_as_text, read_options
+        from fastpq.spark.scan.dataset_footers import Footers
+        from fastpq.spark.scan.frames import project
+        from fastpq.spark.scan.reader import plan_scan, schema_of_files
+        from fastpq.spark.tables.listing import list_files
 
-        planned = scanning.plan(self.spark, {"path": str(where), **service}, columns)
-        partitions = planned.partitions
+        options = read_options({"path": str(where), **options_as_text(service)})
+        files, footers = list_files(options.paths), Footers(options.service)
+        schema = project(schema_of_files(files, options, footers), columns)
+        partitions = plan_scan(files, schema, options, footers)
 
         def read() -> int:
             return sum(batch.num_rows for partition in partitions for batch in partition.batches())
@@ -226,8 +240,7 @@ class SparkBench:
                 for _ in range(count):
                     yield batch
 
-        handed = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, planned.handover.schema(planned.schema))
-        hop = restored(self.spark, handed, planned.schema, planned.handover)
+        hop = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, schema)
         part = f"the same of {hop.count():,} rows that are in memory, {cores} tasks"
         self.profile.add_row(name, part, f"{shortest(lambda: use(hop), self.runs):.2f}")
 

@@ -1,17 +1,17 @@
-"""For the API reference: constants are shown by their values, and tables in docstrings become tables."""
+"""Extensions for the API reference: values of constants, lists of options, and tables in docstrings."""
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import griffe
 
-from fastpq.api.reader_options import with_options_of_readers
-from fastpq.options import with_options_listed
-
 PREFIX = "DEFAULT_"
+LISTING = {"documented", "lists_options", "takes_options"}       # decorators that list options in docstrings
 BORDER = re.compile(r"=+( +=+)+")     # of a table in reStructuredText, "simple tables"
 
 
@@ -36,8 +36,10 @@ class NamedDefaults(griffe.Extension):
 
 
 def _value(default: Any, where: griffe.Object) -> Any:
-    """The value of a constant, alone or as the default of a dataclass's field; anything else as it is."""
+    """Return the value of a constant, alone or as the default of a dataclass's field, and anything else unchanged."""
     if isinstance(default, griffe.ExprCall):
+        if str(default.function) == "option":       # a row of a table of options
+            return _value(default.arguments[0], where)
         for argument in default.arguments:
             if isinstance(argument, griffe.ExprKeyword) and argument.name == "default":
                 argument.value = _value(argument.value, where)
@@ -49,16 +51,22 @@ def _value(default: Any, where: griffe.Object) -> Any:
 
 
 class Docstrings(griffe.Extension):
-    """Lists the options of readers and writers, as ``help`` does, and writes the tables of docstrings in Markdown."""
+    """Lists options as ``help`` does, and writes the tables of docstrings in Markdown."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
-        """Every docstring of a package, once."""
+        """Rewrite every docstring of a package."""
         for object_ in _with_docstrings(pkg):
             docstring = object_.docstring
             if docstring is not None:
-                docstring.value = with_options_of_readers(with_options_listed(docstring.value)) or ""
+                if _lists_options(object_):
+                    docstring.value = inspect.cleandoc(pydoc.locate(object_.path).__doc__)
                 if "====" in docstring.value:
                     docstring.value = in_markdown(docstring.value)
+
+
+def _lists_options(object_: griffe.Object) -> bool:
+    decorators = object_.decorators if isinstance(object_, griffe.Class | griffe.Function) else []
+    return any(re.split(r"\W", str(decorator.value))[0] in LISTING for decorator in decorators)
 
 
 def _with_docstrings(object_: griffe.Object) -> Iterator[griffe.Object]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-HIDDEN = "(hidden)"     # in messages, in the place of a value of an encrypted file
+HIDDEN = "(hidden)"     # stands in a message for a value from an encrypted file
 
 
 class ParquetError(Exception):
-    """Base class of all errors raised deliberately by fastpq.
+    """Base class of all errors that fastpq raises on purpose.
 
     Args:
-        message: the problem.
-        **context: place of the problem: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
+        message: what is wrong.
+        **context: where it is wrong: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
     """
 
     _values: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class ParquetError(Exception):
         self.context = {key: value for key, value in context.items() if value is not None}
 
     def at(self, **context: Any) -> Self:
-        """Add parts to the context of the error, the place of the problem; parts already known stay.
+        """Add to the context, which says where the error is. Entries that are there already stay.
 
         Args:
             **context: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
@@ -35,25 +35,25 @@ class ParquetError(Exception):
         return self
 
     def __str__(self) -> str:
-        known = [key for key in self.ORDER if key in self.context]
-        where = ", ".join(f"{key.replace('_', ' ')} {self.context[key]}" for key in known)
+        keys = [key for key in self.ORDER if key in self.context]
+        where = ", ".join(f"{key.replace('_', ' ')} {self.context[key]}" for key in keys)
         return f"{self.message} [{where}]" if where else self.message
 
     def showing(self, *values: object) -> Self:
-        """Note values of a column whose texts are in the message: writers of encrypted files hide them.
+        """Note which column values stand in the message, for ``hide_values``.
 
         Args:
-            *values: the values, in the form in which the message has them by ``str``.
+            *values: the values. Each must stand in the message as ``str`` prints it.
         """
         self._values += tuple(map(str, values))
         return self
 
     def hide_values(self) -> None:
-        """Replace the values noted by ``showing``, since they are values of an encrypted file."""
+        """Replace the column values in the message by ``(hidden)``. Writers of encrypted files call this."""
         for value in sorted(filter(None, self._values), key=len, reverse=True):
             self.message = self.message.replace(value, HIDDEN)
         self.args = (self.message,)
-        if isinstance(self.__cause__, UnicodeError):        # shows a part of the value
+        if isinstance(self.__cause__, UnicodeError):        # it shows a part of the value
             self.__cause__ = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,7 +69,7 @@ class FormatError(ParquetError, ValueError):
 
 
 class UnsupportedError(ParquetError, NotImplementedError):
-    """Valid Parquet beyond the abilities of fastpq, or of this installation."""
+    """The Parquet is valid, but fastpq does not support it, or this installation does not."""
 
 
 class LimitError(ParquetError, MemoryError):
@@ -77,11 +77,14 @@ class LimitError(ParquetError, MemoryError):
 
 
 class SchemaError(ParquetError, ValueError):
-    """A request or value of the caller does not fit the schema."""
+    """A request or a value from the caller does not fit the schema."""
 
 
 class RemoteError(ParquetError, OSError):
-    """A server refused a request, was out of reach, or broke off its answer; ``__cause__`` is the error of the filesystem."""
+    """A server refused a request, could not be reached, broke off its answer, or sent other bytes than the requested ones.
+
+    ``__cause__`` is the filesystem's error, if there is one.
+    """
 
 
 class CryptoError(ParquetError):
@@ -89,8 +92,31 @@ class CryptoError(ParquetError):
 
 
 class TagVerificationError(CryptoError):
-    """A module did not authenticate: wrong key, wrong AAD, or altered bytes."""
+    """A module is not authentic: the key or the AAD is wrong, or bytes were altered."""
 
 
 class KeyAccessError(CryptoError):
-    """The key of a module is not available."""
+    """There is no key for a module.
+
+    Attributes:
+        is_denied: whether the reader lacks the key: the caller did not give it, or the key service refused it.
+        is_unavailable: whether the key service gave no answer, or none in time. The same call may succeed later.
+    """
+
+    is_denied = False
+    is_unavailable = False
+
+    @classmethod
+    def denied(cls, message: str, **context: Any) -> Self:
+        """Return an error that says that the reader lacks the key.
+
+        Args:
+            message: what is wrong.
+            **context: where it is wrong, as for the class.
+        """
+        error = cls(message, **context)
+        error.is_denied = True
+        return error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return *super().__reduce__(), {"is_denied": self.is_denied, "is_unavailable": self.is_unavailable}

@@ -1,5 +1,6 @@
 """Physical and logical types: the public names of ``fastpq.schema.types``."""
 
+from fastpq.schema.parquet_schema import FieldId
 from fastpq.schema.types import (
     Bson,
     ColumnType,
@@ -27,6 +28,7 @@ __all__ = [
     "Date",
     "Decimal",
     "Enum",
+    "FieldId",
     "Float16",
     "Geography",
     "Geometry",

@@ -88,6 +88,23 @@ def compiler() -> str:
     return found
 
 
+def has_font() -> bool:
+    """Whether resvg-py is there, and a font for the text in its images."""
+    resvg = peer("resvg_py", "resvg-py")
+    if isinstance(resvg, _Missing):
+        return False
+    from fastpq.picture.png_image import _font
+
+    return _font(resvg) is not None
+
+
+def needs_png() -> None:
+    """Skip a test without resvg-py, or without a font for the text in images."""
+    needs(peer("resvg_py", "resvg-py"))
+    if not has_font():
+        pytest.skip("needs a font (Debian: apt-get install fonts-dejavu-core)")
+
+
 def needs_tpchgen() -> None:
     """Skip a test without tpchgen-cli, the generator of TPC-H's tables."""
     if not Path(sys.executable).with_name("tpchgen-cli").exists():

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from fastpq.cli.program import run_command
 from tests.requirements import needs, peer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,7 +24,10 @@ LONGEST_LINE = 115      # of an example; a longer one is cut off on the page
 
 # ```python spark in README.md, which is read on its own; ``` { .python .spark } in pages, as MkDocs has it
 FENCE = re.compile(r"^``` *(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-MODULES = ("fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.memory", "fastpq.file_reference")
+MODULES = (
+    "fastpq", "fastpq.adapters", "fastpq.catalogs.ducklake", "fastpq.catalogs.iceberg", "fastpq.encryption", "fastpq.spark",
+    "fastpq.variant", "fastpq.memory", "fastpq.file_reference",
+)
 # a module without __all__: its documented members
 MEMBERS = {
     "fastpq.memory": ("idle_bytes", "release", "set_idle_limit"),
@@ -76,11 +83,26 @@ def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def run_commands(block: Block) -> None:
+    """Run the lines of a shell block that call the command fastpq."""
+    for line in block.body.splitlines():
+        if line.startswith("fastpq "):
+            assert run_command(shlex.split(line, comments=True)[1:]) == 0, line
+
+
+def test_pages_with_commands_are_run() -> None:
+    with_commands = {page.name for page in with_blocks("sh") if "\nfastpq " in page.read_text()}
+    assert with_commands <= {page.name for page in with_blocks("python")} | {"command.md"}
+
+
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
 def test_python_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All of a page in one namespace, in order, in an empty folder; a text block behind one is what the example prints."""
+    """All of a page in one namespace, in order, in an empty folder; a text block behind one is what the example prints.
+
+    Lines of shell blocks that begin with ``fastpq`` are run too. tests/cli/test_examples.py runs those of the command's own page.
+    """
     found = [block for block in blocks(page) if "spark" not in block.words]
     for package in needed(page):
         needs(peer(package))
@@ -92,10 +114,14 @@ def test_python_examples(
             printed = capsys.readouterr().out
             if after is not None and after.words == {"text"}:
                 assert printed == after.body
+        elif block.words == {"sh"} and page.name != "command.md":
+            run_commands(block)
+            capsys.readouterr()
 
 
 def test_blocks_are_of_a_known_kind_and_fit_the_page() -> None:
-    known = [{"python"}, {"python", "spark"}, {"sh"}, {"text"}]
+    kinds_of_python = ("spark", "engines", "ducklake", "example")
+    known = [{"python"}, *({"python", kind} for kind in kinds_of_python), {"sh"}, {"text"}]
     for page in pages():
         for block in blocks(page):
             assert block.words in known, f"{name_of(page)}, line {block.line}"
@@ -103,33 +129,42 @@ def test_blocks_are_of_a_known_kind_and_fit_the_page() -> None:
                 assert len(line) <= LONGEST_LINE, f"{name_of(page)}, line {number}"
 
 
+def programs() -> list[tuple[str, str | None]]:
+    """Return each program of docs/examples that the page of examples shows, with what it prints by the page."""
+    found = blocks(PAGES / "examples.md")
+    pairs = []
+    for block, after in zip(found, [*found[1:], None], strict=True):
+        if block.words == {"python", "example"}:
+            included = re.fullmatch(r'--8<-- "(docs/examples/\w+\.py)"\n', block.body)
+            assert included is not None
+            pairs.append((included[1], after.body if after is not None and after.words == {"text"} else None))
+    return pairs
+
+
+@pytest.mark.parametrize(("name", "output"), programs(), ids=[name for name, _ in programs()])
+def test_programs_print_what_the_page_shows(name: str, output: str | None, tmp_path: Path) -> None:
+    code = (ROOT / name).read_text()
+    for package in set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)) - {"make_data"}:
+        needs(peer(package))
+    if "s3://" in code:
+        needs(peer("s3fs"))
+    assert max(map(len, code.splitlines())) <= LONGEST_LINE
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": ""}
+    command = [sys.executable, str(ROOT / name)]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert not result.returncode, result.stderr
+    assert output is None or result.stdout == output
+
+
+def test_the_page_shows_every_program() -> None:
+    assert sorted(name for name, _ in programs()) == sorted(
+        str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "examples").glob("*.py")
+    )
+
+
 def test_there_are_examples() -> None:
     assert {"README.md", "docs/pages/numpy.md", "docs/pages/encryption.md"} <= {name_of(page) for page in with_blocks("python")}
     assert {"README.md", "docs/pages/spark.md"} <= {name_of(page) for page in with_blocks("python", "spark")}
-
-
-def test_commands_exist() -> None:
-    """A command below tools/ is an executable file; its options stand in its code."""
-    seen = set()
-    for page in pages():
-        for block in blocks(page):
-            for line in block.body.splitlines() if block.words == {"sh"} else ():
-                command, *arguments = line.split("#")[0].split() or [""]
-                if command.startswith("tools/"):
-                    seen.add(command)
-                    assert os.access(ROOT / command, os.X_OK), f"{name_of(page)}: {command}"
-                    code = source_of(command)
-                    for option in (argument for argument in arguments if argument.startswith("--")):
-                        assert option == "--help" or f'"{option}"' in code, f"{name_of(page)}: {line}"
-    assert {"tools/demo", "tools/test"} <= seen
-
-
-def source_of(command: str) -> str:
-    """The Python that a command of tools/ runs."""
-    module = re.search(r"-m ([\w.]+)", (ROOT / command).read_text())
-    assert module is not None
-    path = ROOT / module[1].replace(".", "/")
-    return (path / "__main__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
@@ -137,6 +172,24 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text())
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         assert target.startswith(("https://", "mailto:")) or (page.parent / target).exists(), target
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MkDocs make it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_links_lead_to_headings(page: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", FENCE.sub("", page.read_text())):
+        other = page.parent / target if target else page
+        if other.suffix == ".md" and "://" not in target:
+            text = other.read_text()
+            if included := re.match(r'--8<-- "(.+)"', text):        # a file of the top folder
+                text = (ROOT / included[1]).read_text()
+            headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+            documented = re.findall(r"^::: ([\w.]+)$", text, re.MULTILINE)
+            assert heading in {*map(anchor, headings), *documented}, f"{target}#{heading}"
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -203,8 +256,73 @@ def test_the_tables_of_the_benchmarks_agree() -> None:
             assert whole[everything[0].index(column)] == figure, (row[0], column)
 
 
+def test_the_tables_of_equal_work_agree() -> None:
+    """README's rows of equal work are in docs/pages/performance.md too, and stand before the tables of own tables."""
+    from benchmarks.report import BEGIN, EQUAL_BEGIN, EQUAL_END, PERFORMANCE, README_EQUAL
+
+    def rows(page: Path) -> list[str]:
+        text = page.read_text()
+        assert text.index(EQUAL_BEGIN) < text.index(EQUAL_END) < text.index(BEGIN)
+        return [line for line in text[text.index(EQUAL_BEGIN) : text.index(EQUAL_END)].splitlines() if line.startswith("|")]
+
+    everything, chosen = rows(PERFORMANCE), rows(README)
+    assert chosen[:2] == everything[:2]
+    assert [tuple(row.split(" | ")[:2]) for row in chosen[2:]] == [(f"| {job}", run) for job, run in README_EQUAL]
+    assert set(chosen) <= set(everything)
+
+
+def test_the_plot_of_the_benchmarks_shows_the_table() -> None:
+    """tools/bench --publish draws the plot from the table that it writes."""
+    from benchmarks.plots import ratio_plot, ratios_of_table
+    from benchmarks.report import BEGIN, PERFORMANCE, RATIOS
+
+    text = PERFORMANCE.read_text()
+    ratios = ratios_of_table(text[text.index(BEGIN) :])
+    assert len(ratios) > 40
+    assert ("import", 1) in {ratio[:2] for ratio in ratios}
+    assert RATIOS.read_text() == ratio_plot(ratios)
+
+
+def test_the_plots_of_sizes_show_the_table() -> None:
+    """tools/bench --publish draws the plots from the table that it writes. Before the first run there are neither."""
+    from benchmarks.report import PERFORMANCE, SIZE_BEGIN, SIZE_END, SIZE_READ, SIZE_WRITE
+    from benchmarks.size_plots import points_of_table, size_plot
+
+    text = PERFORMANCE.read_text()
+    points = points_of_table(text[text.index(SIZE_BEGIN) : text.index(SIZE_END)])
+    assert bool(points) == SIZE_WRITE.exists() == SIZE_READ.exists() == ("size-write.svg" in text)
+    if points:
+        assert SIZE_WRITE.read_text() == size_plot(points, "write")
+        assert SIZE_READ.read_text() == size_plot(points, "read")
+
+
+def test_a_plot_of_sizes_has_a_mark_for_each_file() -> None:
+    from xml.etree import ElementTree
+
+    from benchmarks.report import size_markdown
+    from benchmarks.results import Results
+    from benchmarks.size_plots import points_of_table, size_plot
+
+    results = Results(1, {"processor": "p", "python": "3"}, {"pyarrow": "1"})
+    results.file_size = [
+        {"table": table, "writer": writer, "bytes": 10**6 * (2 + len(writer)), "write": 0.1 * len(table), "read": 0.05}
+        for table in ("taxi", "<logs>") for writer in ("fastpq", "fastpq auto", "pyarrow", "DuckDB")
+    ]
+    points = points_of_table(size_markdown(results))
+    assert [(point.table, point.writer, point.megabytes) for point in points[:2]] == [
+        ("taxi", "fastpq", 8.0), ("taxi", "fastpq auto", 13.0)
+    ]
+    for measure in ("write", "read"):
+        picture = size_plot(points, measure)
+        titles = [each.text or "" for each in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}title")]
+        assert len(titles) == len(points) + 4
+        assert sum("mean" in title for title in titles) == 4
+        assert any(title.startswith("<logs>, fastpq auto: 13 MB") for title in titles)
+        assert "prefers-color-scheme:dark" in picture
+
+
 def test_the_page_of_indexes_lists_each_check() -> None:
-    from fastpq.index.contradictions import CHECKS
+    from fastpq.index.consistency_checks import CHECKS
 
     rows = "\n".join(f"| {check.part.value} | {check.claim} | {check.against} |" for check in CHECKS)
     assert f"| --- | --- | --- |\n{rows}\n\n" in (PAGES / "indexes.md").read_text()

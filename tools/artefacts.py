@@ -19,8 +19,11 @@ SDIST_MADE = ("PKG-INFO", "setup.cfg")      # setuptools adds these and fastpq.e
 WHEEL_KEPT = (".py", ".pyi")                # suffixes of source files in an installed package
 EXAMPLE_CLIENT = "fastpq/spark/example/FileKms.java"
 SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
-METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
-SPARK_JAR = "fastpq/spark/fastpq-spark.jar"     # where PySpark and javac were there (fastpq.spark.jvm.jar)
+KERNEL_CALLS = "fastpq/_kernel_calls"       # KERNEL_CALLS in setup.py, made from a file in tests/
+METADATA_FILES = (
+    "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt",
+)
+SPARK_JAR = "fastpq/spark/fastpq-spark.jar"     # made by fastpq.spark.jvm.jar
 LIBRARIES = "fastpq.libs/"                  # auditwheel's folder
 # OpenSSL's library, and those of codecs
 BUNDLED = {"libcrypto", "libzstd", "liblz4", "libdeflate", "libbrotlienc", "libbrotlidec", "libbrotlicommon"}
@@ -63,7 +66,7 @@ def check_sdist(path: Path, files: Iterable[str], version: str) -> None:
 
 
 def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
-    """Check a wheel: exactly Python files, stubs, stripped extensions, metadata, bundled libraries, and perhaps Spark's jar.
+    """Check a wheel: exactly Python files, stubs, stripped extensions, metadata, bundled libraries, and the jar for Spark.
 
     Raises:
         ContentError: a missing or surplus file, or an extension with wrong linking or metadata.
@@ -79,8 +82,8 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
         raise ContentError(f"{path.name} holds extensions of several Pythons: {sorted(extensions)}")
     compare(
         path.name,
-        {name for name in contents if name not in extensions and name != SPARK_JAR and not name.startswith(LIBRARIES)},
-        {name for name in files if is_installed(name)} | {metadata + name for name in METADATA_FILES},
+        {name for name in contents if name not in extensions and not name.startswith(LIBRARIES)},
+        {name for name in files if is_installed(name)} | {metadata + name for name in METADATA_FILES} | {SPARK_JAR},
     )
     bundled = [match[1] if (match := BUNDLED_NAME.fullmatch(name)) else name for name in libraries]
     compare(f"{path.name}, {LIBRARIES}", set(bundled), BUNDLED)
@@ -107,8 +110,9 @@ def is_installed(name: str) -> bool:
 
 
 def extension_modules(files: Iterable[str]) -> set[str]:
-    """Paths of the extensions without suffixes: one of each .pyx, and Cython's extension of shared utilities."""
-    return {SHARED_EXTENSION, *(name.removesuffix(".pyx") for name in files if name.endswith(".pyx"))}
+    """Paths of the extensions without suffixes: one of each .pyx in the package, the shared utilities, and the kernel calls."""
+    sources = (name for name in files if name.startswith("fastpq/") and name.endswith(".pyx"))
+    return {SHARED_EXTENSION, KERNEL_CALLS, *(name.removesuffix(".pyx") for name in sources)}
 
 
 def compare(where: str, there: set[str], wanted: set[str]) -> None:

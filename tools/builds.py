@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+KERNEL_CALLS = ROOT / "tests/kernel_calls.c"        # the C file of fastpq._kernel_calls, which lies outside of the package
 FOLDERS = ("fastpq", "tests", "docs", "benchmarks", "tools")    # copied, with the files beside them
 SHOWN = 4000        # characters of the log of a failed build
 
@@ -78,7 +79,8 @@ def sanitizer_libraries() -> str:
 def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
     """Copy the extensions without any of the headers: younger than their C, the copies are up to date for a build."""
     for extension in (ROOT / "fastpq").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
-        made = extension.with_name(f"{extension.name.partition('.')[0]}.c")
+        module = extension.name.partition(".")[0]
+        made = KERNEL_CALLS if module == "_kernel_calls" else extension.with_name(f"{module}.c")
         if not set(re.findall(r'#include "c/(\w+\.h)"', made.read_text())) & headers:
             shutil.copy2(extension, folder / extension.relative_to(ROOT))
 

@@ -51,6 +51,7 @@ KERNEL_TESTS = (
 FUZZ_TARGETS = ("paths", "key_material", "read", "nested", "kernel", "variant", "wkb", "arrow_schema")
 FUZZ_MUTATIONS = 20_000     # of each target
 CORES = 2       # simultaneous processes of pytest, and simultaneous stages
+COMMITS, LONGEST_SUBJECT = 50, 72     # whose subjects lint looks at, and the characters of a subject
 SEED = "FASTPQ_TEST_SEED"   # environment variable
 
 
@@ -87,10 +88,25 @@ def lint() -> None:
     python("-m", "ruff", "check", "--quiet", ".")
     tools = Path(sys.executable).parent         # cython-lint looks for pycodestyle on the PATH
     run(str(tools / "cython-lint"), "fastpq", environment={"PATH": f"{tools}:{os.environ['PATH']}"})
-    headers = (str(header) for header in sorted((ROOT / "fastpq").rglob("*.h")))
-    run(str(tools / "clang-format"), "--dry-run", "--Werror", *headers)
+    sources = [*(ROOT / "fastpq").rglob("*.h"), *(ROOT / "fastpq").rglob("*.java"), *(ROOT / "tests/spark").rglob("*.java")]
+    run(str(tools / "clang-format"), "--dry-run", "--Werror", *map(str, sorted(sources)))
     python("-m", "tools.rooms")
     python("-m", "tools.prose", "--check")
+    python("-m", "tools.names", "--check")
+    python("-m", "tools.documented_names")
+    python("-m", "tools.keywords", "--check")
+    python("-m", "tools.spark_options", "--check")
+    warn_of_long_subjects()
+
+
+def warn_of_long_subjects() -> None:
+    """Name the commits whose subject is too long to be read in a list; they are history, so this is no failure."""
+    command = ["git", "log", "-n", str(COMMITS), "--format=%h %s"]
+    log = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    for line in log.stdout.splitlines():       # none outside of a clone
+        commit, _, subject = line.partition(" ")
+        if len(subject) > LONGEST_SUBJECT:
+            say(f"warning: the subject of {commit} has {len(subject)} characters, {LONGEST_SUBJECT} at most: {subject[:40]}...")
 
 
 def types() -> None:
@@ -187,7 +203,7 @@ class Stage:
 
 
 STAGES = {
-    "lint": Stage(lint, "ruff, cython-lint, clang-format, order of the rooms, prose", cores=1, plain=True),
+    "lint": Stage(lint, "ruff, cython-lint, clang-format, order of the rooms, prose, names", cores=1, plain=True),
     "types": Stage(types, "strict mypy, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),
@@ -197,7 +213,7 @@ STAGES = {
     "fuzz": Stage(fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
     "fresh": Stage(fresh, "README's commands in a minimal Debian"),
     "quick": Stage(quick, "pytest without slow tests", plain=True, full=False),
-    "tests": Stage(tests, "pytest, slow tests too: Java, Spark, ten million nonces"),
+    "tests": Stage(tests, "pytest, slow tests too: Java, each Spark of 4.0 to 4.3, ten million nonces"),
 }
 CLOSING = ("quick", "tests")
 
@@ -234,24 +250,30 @@ def fast(arguments: Sequence[str]) -> int:
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line, with the default stages filled in."""
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     described = "".join(f"  {name:<10}  {stage.summary}{tiers(stage)}\n" for name, stage in STAGES.items())
-    parser = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="tools/test",
         usage="tools/test [--full] [--seed N] [STAGE ...] | fast PATH ...",
         description=__doc__,
         epilog=f"stages:\n{described}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help="stages to run, tests last")
-    parser.add_argument("--full", action="store_true", help="every stage")
-    parser.add_argument("--seed", type=int, help="repeat the order and the random values of a run (default: new ones)")
-    options = parser.parse_args(arguments)
+    command_line.add_argument("stages", nargs="*", metavar="STAGE", help="stages to run, tests last")
+    command_line.add_argument("--full", action="store_true", help="every stage")
+    command_line.add_argument("--seed", type=int, help="repeat the order and the random values of a run (default: new ones)")
+    return command_line
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line, with the default stages filled in."""
+    command_line = parser()
+    options = command_line.parse_args(arguments)
     if unknown := [name for name in options.stages if name not in STAGES]:
-        parser.error(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
+        command_line.error(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
     if options.full and options.stages:
-        parser.error("--full takes no stages")
+        command_line.error("--full takes no stages")
     if not options.stages:
         options.stages = [name for name, stage in STAGES.items() if (stage.full if options.full else stage.plain)]
     return options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import secrets
 import sys
 import time
@@ -24,8 +23,9 @@ from rich.table import Table as Grid
 import fastpq
 from benchmarks.lineitem import lineitem
 from fastpq.schema.types import Decimal
+from tools import command_lines
+from tools.command_lines import DEMO_SCALE as SCALE
 
-SCALE = 0.1
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "demo"
 SECRET_COLUMNS = ("l_extendedprice", "l_comment")
 PROJECTION = ["l_shipdate", "l_discount", "l_extendedprice"]
@@ -195,10 +195,7 @@ def file_size(path: Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__)
-    parser.add_argument("--spark", action="store_true", help="the pipeline on Spark instead (needs a JDK 17)")
-    parser.add_argument("--scale", type=float, default=SCALE, help="TPC-H scale factor, with --spark (default: %(default)s)")
-    options = parser.parse_args()
+    options = command_lines.demo().parse_args()
     console = Console(width=None if sys.stdout.isatty() else 110)
     if options.spark:
         from tools.spark_demo import SparkDemo

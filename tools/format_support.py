@@ -23,8 +23,10 @@ import pyarrow as pa
 import fastpq
 from fastpq import encryption
 from fastpq import format as fmt
+from fastpq.catalogs import iceberg
 from fastpq.codecs.catalogue import codec_for_read, codec_for_write
-from fastpq.encodings.registry import FITTING, check_readable, check_writable
+from fastpq.encodings.encoding_table import WRITABLE
+from fastpq.encodings.registry import check_readable, check_writable
 from fastpq.encryption.properties import ALGORITHMS, V2Layout
 from fastpq.errors import FormatError, ParquetError
 from fastpq.file_reference import FileReference, file_column
@@ -170,7 +172,7 @@ def _encoding(name: str, physical: Sequence[Type]) -> str:
 
 def encodings() -> Iterator[Feature]:
     for encoding in fmt.Encoding:
-        name, physical = encoding.name, sorted(FITTING.get(encoding, ()))
+        name, physical = encoding.name, sorted(WRITABLE.get(encoding, ()))
         if encoding == fmt.Encoding.BIT_PACKED:
             yield Feature("BIT_PACKED", READS, "deprecated, and for levels alone.")
             continue
@@ -289,6 +291,8 @@ def modes_of_encryption() -> Iterator[Feature]:
     clients = [name for name in encryption.__all__ if name.endswith("KmsClient") and name != "KmsClient"]
     note = f"fastpq has the clients {', '.join(clients)} and Keyring. pyarrow and parquet-java have an interface for clients."
     yield Feature("keys in a key service", WRITES_TOO, note)
+    name = "data files of encrypted Iceberg tables"
+    yield Feature(name, WRITES_TOO if hasattr(iceberg, "file_properties") else NO, peer_support.NOTES[name])
 
 
 # ---- the page

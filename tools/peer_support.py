@@ -130,7 +130,7 @@ FOUND: dict[tuple[str, str], str] = {
     ("one key for footer and columns", "DuckDB"): READS,
     **{("keys of single columns", peer): WRITES_TOO for peer in ("pyarrow", "parquet-java", "Polars")},
     **{("signed plaintext footer", peer): WRITES_TOO for peer in ("pyarrow", "parquet-java", "Polars")},
-    ("AAD prefix", "pyarrow"): READS,
+    ("AAD prefix", "pyarrow"): WRITES_TOO,
     ("AAD prefix", "parquet-java"): READS,
     ("AAD prefix", "Polars"): WRITES_TOO,
     **{("AES_GCM_V1", peer): WRITES_TOO for peer in ("pyarrow", "parquet-java", "Polars")},
@@ -141,6 +141,14 @@ FOUND: dict[tuple[str, str], str] = {
     **{(f"keys of {bits} bits", peer): WRITES_TOO for bits in (128, 192, 256) for peer in ("pyarrow", "parquet-java")},
     **{(f"keys of {bits} bits", "Polars"): WRITES_TOO for bits in (128, 256)},
     ("keys of 192 bits", "Polars"): NO,
+    # iceberg-rust with DataFusion 54.1 (tests/catalogs/test_iceberg_writing.py)
+    **{
+        (feature, "parquet-rs"): READS
+        for feature in (
+            "one key for footer and columns", "AAD prefix", "keys of 256 bits", "pages V2, layout of arrow",
+            "data files of encrypted Iceberg tables",
+        )
+    },
     ("pages V2, layout of arrow", "pyarrow"): WRITES_TOO,
     ("pages V2, layout of arrow", "Polars"): READS,
     ("pages V2, layout of parquet-java", "pyarrow"): NO,
@@ -159,7 +167,6 @@ CITED: dict[tuple[str, str], tuple[str, str]] = {
     ("AES_GCM_CTR_V1", "parquet-rs"): (NO, _ARROW_RS + "7258"),
     ("keys of 128 bits", "parquet-rs"): (WRITES_TOO, _ARROW_RS + "9202"),
     ("keys of 192 bits", "parquet-rs"): (NO, _ARROW_RS + "9202"),
-    ("keys of 256 bits", "parquet-rs"): (NO, _ARROW_RS + "9202"),
     ("keys of single columns", "DuckDB"): (NO, _DUCKDB),
     **{(f"keys of {bits} bits", "DuckDB"): (WRITES_TOO, _DUCKDB) for bits in (128, 192, 256)},
 }
@@ -168,6 +175,16 @@ NOTES = {
     "INT96": (
         "deprecated; it holds timestamps. A column is read in nanoseconds; in microseconds or milliseconds where a value read "
         'does not fit (`coerce_int96_timestamp_unit="auto"`).'
+    ),
+    "STRING": (
+        'text that is not UTF-8 is refused by readers and writers. `invalid_utf8="replace"` puts U+FFFD in the place of each '
+        'wrong sequence, and `"binary"` gives the bytes. Filters and bounds are about the stored bytes.'
+    ),
+    "DATE": (
+        "Spark 2, and later versions with `datetimeRebaseModeInWrite=LEGACY`, store dates and timestamps in the Julian calendar "
+        "before 1582-10-15, and say so in the key-value metadata. Such dates keep their year, month and day, also in filters and "
+        "bounds. Timestamps before 1900, INT96 too, would need the rules of a time zone. They are refused. "
+        '`legacy_calendar="keep"` gives the stored values.'
     ),
     "INTERVAL": "has a ConvertedType and no LogicalType.",
     "ALP": "a preview of the specification. fastpq writes it where `column_encoding` asks for it.",
@@ -178,6 +195,8 @@ NOTES = {
     "any encryption": "DuckDB's files leave out parts of the specification: [its dialect](encryption.md#duckdb).",
     "one key for footer and columns": "DuckDB writes such files in its dialect. fastpq reads them.",
     "pages V2, layout of arrow": "the specification can be read in two ways. fastpq writes either layout.",
+    "keys of 256 bits": "parquet-rs was tested in DataFusion 54.1.",
+    "data files of encrypted Iceberg tables": "parquet-rs reads them in iceberg-rust. [Iceberg](iceberg.md) has more.",
 }
 
 

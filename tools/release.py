@@ -28,6 +28,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
+from tools import command_lines
 from tools.artefacts import ContentError, WheelFacts, check_sdist, check_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +36,7 @@ WORK = ROOT / "build" / "release"
 SMOKE = Path("tools/smoke.py")
 CHANGELOG_HEADING = re.compile(r"^## (\S+) \((.+)\)$", re.MULTILINE)
 UNRELEASED = "not released"
-CHANGED_BUILDS = ("FASTPQ_DEBUG", "FASTPQ_NO_CLONES", "PYTHONPATH", "CFLAGS", "LDFLAGS")
+CHANGED_BUILDS = ("FASTPQ_DEBUG", "FASTPQ_NO_CLONES", "FASTPQ_NO_JAR", "PYTHONPATH", "CFLAGS", "LDFLAGS")
 
 
 class ReleaseError(Exception):
@@ -185,6 +186,9 @@ def smoke(wheel: Path, interpreter: Interpreter) -> str:
         said = run(python, "-I", ROOT / SMOKE, cwd=folder)
         if "/fastpq.libs/libcrypto" not in said:
             raise ReleaseError(f"{wheel.name} runs with another OpenSSL than its own:\n{said}")
+        run(python, "-m", "pip", "install", "-q", f"fastpq[cli] @ {wheel.resolve().as_uri()}", cwd=folder)
+        for arguments in (["--version"], ["--help"], ["bench", "--megabytes", "1"]):
+            run(python.with_name("fastpq"), *arguments, cwd=folder)     # as pipx and uvx do
         return said.splitlines()[0].partition(", ")[2]       # behind name and version
 
 
@@ -349,15 +353,10 @@ def megabytes(size: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="tools/release", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="one wheel, of the running Python, from the tree as it is")
-    parser.add_argument("--python", action="append", type=Path, metavar="PATH", help="build for this Python (repeatable)")
-    parser.add_argument("--version", help="version to release, which version.py and the changelog must name, with a date")
-    parser.add_argument("--out", type=Path, help="folder of the files, whose older ones go (default: dist; build/release/dist)")
     console = Console(width=None if sys.stdout.isatty() else 160)
     started = time.monotonic()
     try:
-        release(parser.parse_args(arguments), console)
+        release(command_lines.release().parse_args(arguments), console)
     except (ReleaseError, ContentError) as error:
         console.print(f"release FAILED: {error}", style="red", markup=False, highlight=False)
         return 1

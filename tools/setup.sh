@@ -10,24 +10,6 @@ layer=${layer:-demo}
 python=$PWD/.venv/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
-say() { printf 'setup: %s\n' "$*" >&2; }
-
-die() { say "$*"; exit 1; }
-
-case $layer in
-demo) extras="demo" optional_extras="" optional_packages="" ;;
-spark) extras="bench spark" optional_extras="" optional_packages="default-jdk-headless" ;;
-bench) extras="bench" optional_extras="peers" optional_packages="" ;;
-test) extras="dev" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2" ;;
-full) extras="dev docs release" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2 default-jdk-headless mmdebstrap" ;;
-release) extras="release" optional_extras="" optional_packages="" ;;
-*) die "no layer $layer" ;;
-esac
-# libraries of codecs; without one, the codec's package is called (setup.py)
-[ "${FASTPQ_CODECS:-}" = packages ] || optional_packages="libzstd-dev liblz4-dev libdeflate-dev libbrotli-dev $optional_packages"
-
-# --- packages of the system ---------------------------------------------------------------------------------------------------
-
 usable_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 find_python() {
@@ -38,6 +20,32 @@ find_python() {
         fi
     done
 }
+
+# a help is printed, and a mistyped argument is refused, before anything is installed
+base=$(find_python)
+case " $* " in *" --help "* | *" -h "*) asks_help=yes ;; *) asks_help= ;; esac
+if [ -n "$base" ]; then
+    "$base" -m tools.command_lines "$(basename "$0")" "$@" || exit $?
+    [ -z "$asks_help" ] || exit 0
+fi
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+die() { say "$*"; exit 1; }
+
+case $layer in
+demo) extras="demo" optional_extras="" optional_packages="" ;;
+spark) extras="bench spark" optional_extras="" optional_packages="default-jdk-headless" ;;
+bench) extras="bench" optional_extras="peers" optional_packages="" ;;
+test) extras="dev" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2 chromium fonts-dejavu-core" ;;
+full) extras="dev docs release" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2 chromium fonts-dejavu-core default-jdk-headless mmdebstrap" ;;
+release) extras="release" optional_extras="" optional_packages="" ;;
+*) die "no layer $layer" ;;
+esac
+# libraries of codecs; without one, the codec's package is called (setup.py)
+[ "${FASTPQ_CODECS:-}" = packages ] || optional_packages="libzstd-dev liblz4-dev libdeflate-dev libbrotli-dev $optional_packages"
+
+# --- packages of the system ---------------------------------------------------------------------------------------------------
 
 compiles() {    # does a C file with this include compile?
     # shellcheck disable=SC2086  # CC and CFLAGS may hold several words
@@ -85,6 +93,7 @@ there() {   # is an optional package of the system there?
     libbrotli-dev) compiles brotli/encode.h ;;
     liblzo2-dev) compiles lzo/lzo1.h ;;
     softhsm2) command -v softhsm2-util >/dev/null ;;
+    fonts-dejavu-core) [ -n "$(find /usr/share/fonts -name '*.[to]tf' -print -quit 2>/dev/null)" ] ;;
     default-jdk-headless) command -v javac >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
     esac
@@ -95,6 +104,8 @@ needed_for() {
     libzstd-dev | liblz4-dev | libdeflate-dev | libbrotli-dev) echo "pages of the codec decompressed without the GIL" ;;
     liblzo2-dev) echo "the codec LZO" ;;
     softhsm2) echo "the tests of PKCS#11" ;;
+    chromium) echo "the tests of pictures in a browser" ;;
+    fonts-dejavu-core) echo "text in pictures as PNG" ;;
     default-jdk-headless) echo "the tests of Spark and parquet-java" ;;
     mmdebstrap) echo "tools/fresh" ;;
     esac
@@ -217,7 +228,8 @@ install_project() {
         rm -f .venv/stamps/without-extras
         install_requirements
         [ -z "$compiling" ] || finish_compiling
-        pip_install --no-deps --no-build-isolation -e .     # everything is compiled: this adds fastpq to the environment
+        # everything is compiled: this adds fastpq to the environment; the jar for Spark comes last, where Java is
+        FASTPQ_NO_JAR=1 pip_install --no-deps --no-build-isolation -e .
         stamp "$layer" "$wanted"
     fi
     [ -z "$compiling" ] || finish_compiling

@@ -65,7 +65,7 @@ def check_codec(folder: Path, codec: str, written: dict[str, Any]) -> None:
     path = folder / f"{codec}.parquet"
     fastpq.write_table(written, path, compression=codec)
     check_round_trip(fastpq.read_table(path), written)
-    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {SECRET: COLUMN_KEY}, encrypt_unlisted="footer_key")
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {SECRET: COLUMN_KEY})
     fastpq.write_table(written, path, compression=codec, encryption_properties=keys)
     check_round_trip(read_with_all_keys(path), written)
 

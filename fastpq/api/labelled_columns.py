@@ -1,72 +1,66 @@
-"""DataFrames of files, and their columns and filters by the labels of the DataFrame."""
+"""DataFrames from a file or a dataset, with columns and filters that use the DataFrame labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastpq.convert.dataframe_labels import fields_by_label
 from fastpq.convert.dataframes import dataframe_of
-from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, pandas_metadata
-from fastpq.convert.series import becomes_objects
+from fastpq.convert.pandas_metadata import PANDAS_KEY, PandasMetadata, pandas_metadata
 from fastpq.errors import SchemaError
-from fastpq.filters.predicate import is_condition, junction
+from fastpq.filters.combinations import is_condition, junction
+from fastpq.read.missing_keys import MISSING_KEYS, names_in_report
 
 if TYPE_CHECKING:
     import pandas
 
-    from fastpq.api.file import ParquetFile
     from fastpq.arrays.table import Table
-    from fastpq.common.progress import Progress
-    from fastpq.schema.parquet_schema import ColumnKey
-
-
-def frame_of_file(
-    file: ParquetFile,
-    columns: Iterable[ColumnKey] | None,
-    row_groups: Iterable[int] | None,
-    filters: Any,
-    dtype_backend: Any,
-    progress: Progress | None,
-) -> pandas.DataFrame:
-    """The rows of a file as a DataFrame; arguments and errors as for ``ParquetFile.to_pandas``."""
-    described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
-    if dtype_backend is None:
-        file = file._by_codes(lambda leaf: becomes_objects(leaf.type, described.columns.get(leaf.name, {})))
-    read = partial(file.read, row_groups=row_groups, progress=progress)
-    return frame_by(described, read, file.schema.names, columns, filters, dtype_backend)
 
 
 def frame_by(
-    described: PandasMetadata, read: Callable[..., Table], names: Sequence[str], columns: Any, filters: Any, dtype_backend: Any
+    metadata: PandasMetadata,
+    read: Callable[..., Table],
+    names: Sequence[str],
+    columns: Any,
+    filters: Any,
+    dtype_backend: Any,
+    types_mapper: Callable[[Any], Any] | None,
 ) -> pandas.DataFrame:
-    """The rows of a file or a dataset as a DataFrame by pandas' metadata, with the index whatever the chosen columns.
+    """Return the rows in a file or a dataset as a DataFrame, following pandas' metadata. The index is always read.
 
     Args:
-        described: pandas' metadata.
-        read: returns the rows, by columns and ``filters=``.
-        names: the fields.
-        columns: labels or fields; None for all.
+        metadata: pandas' metadata.
+        read: function (columns, filters=...) that returns the rows as a Table.
+        names: field names.
+        columns: labels or fields. None reads all columns.
         filters: conditions on labels or fields.
-        dtype_backend: as for ``read_pandas``.
+        dtype_backend, types_mapper: as in ``read_pandas``.
 
     Raises:
-        SchemaError: a number that is no label.
-        ParquetError: as ``read`` and ``dataframe_of``.
+        SchemaError: a number is not a label.
+        ParquetError: as in ``read`` and ``dataframe_of``.
     """
-    by_label = fields_by_label(names, described)
+    by_label = fields_by_label(names, metadata)
     if isinstance(columns, Iterable) and not isinstance(columns, str):
         columns = [field_of_label(column, by_label) for column in columns]
-        columns += [name for name in described.index if name in names and name not in columns]
-    return dataframe_of(read(columns, filters=with_fields(filters, by_label)), described, dtype_backend)
+        columns += [name for name in metadata.index if name in names and name not in columns]
+    table = read(columns, filters=with_fields(filters, by_label))
+    own_text = table.metadata.get(PANDAS_KEY)
+    if metadata.text is not None and own_text is not None and own_text != metadata.text:   # files with other categories
+        metadata = replace(metadata, columns={**metadata.columns, **pandas_metadata(table.metadata.get).columns})
+    frame = dataframe_of(table, metadata, dtype_backend, types_mapper)
+    if missing_names := names_in_report(table):
+        frame.attrs[MISSING_KEYS] = missing_names
+    return frame
 
 
 def field_of_label(label: Any, by_label: Mapping[Any, str]) -> Any:
-    """The field of a column label; a label that is text, or any key of a file without other labels, stays.
+    """Return the field for a column label. A label that is text stays as it is. If all labels are text, any key stays as it is.
 
     Raises:
-        SchemaError: a number that is no label.
+        SchemaError: a number is not a label.
     """
     if isinstance(label, Hashable) and label in by_label:
         return by_label[label]
@@ -76,11 +70,11 @@ def field_of_label(label: Any, by_label: Mapping[Any, str]) -> Any:
 
 
 def with_fields(filters: Any, by_label: Mapping[Any, str]) -> Any:
-    """Filters with fields in the place of column labels."""
+    """Replace column labels by fields in filters, and return the filters."""
     if not by_label or filters is None:
         return filters
-    if (found := junction(filters)) is not None:
-        kind, parts = found
+    if (connective := junction(filters)) is not None:
+        kind, parts = connective
         return kind(*(with_fields(part, by_label) for part in parts))
     if is_condition(filters):
         return (field_of_label(filters[0], by_label), *filters[1:])

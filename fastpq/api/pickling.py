@@ -1,4 +1,4 @@
-"""Pickles of files and datasets: place and options, by which another process opens the same again."""
+"""Pickling files and datasets: a pickle holds the place and the options with which another process opens them again."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fastpq.io.location import locate
 
 
 def refuse_keys(kind: str, decryption_properties: object) -> None:
-    """Refuse a file or a dataset opened with keys: a pickle never has keys.
+    """Refuse a file or a dataset that was opened with keys, because a pickle never holds keys.
 
     Args:
-        kind: name of the class, for the message.
+        kind: class name, for the message.
         decryption_properties: keys, a function that returns keys, or None.
 
     Raises:
@@ -21,26 +21,26 @@ def refuse_keys(kind: str, decryption_properties: object) -> None:
     """
     if decryption_properties is not None:
         raise UnsupportedError(
-            f"a {kind} opened with decryption_properties cannot be pickled, since keys never enter a pickle: pass the path "
-            f"to the other process, and open {kind}(path, decryption_properties=...) there"
+            f"a {kind} that was opened with decryption_properties cannot be pickled, because keys never enter a pickle: pass the "
+            f"path to the other process, and open {kind}(path, decryption_properties=...) there"
         )
 
 
 def place_elsewhere(where: Any) -> Any:
-    """The place of an open file for another process: an absolute path, a URL, or a RemotePath.
+    """Return an open file's place in a form that another process can use: an absolute path, a URL, or a RemotePath.
 
     Raises:
-        UnsupportedError: an open stream or a buffer, which has no place.
+        UnsupportedError: the file is an open stream or a buffer, which have no place.
     """
     place = None if isinstance(where, bytes | bytearray | memoryview) else locate(where)
     if place is None:
         raise UnsupportedError(
-            f"a ParquetFile over a {type(where).__name__} cannot be pickled, since another process opens the file by its place: "
-            "open a path or a URL, or pass the bytes and open ParquetFile(bytes) in the other process"
+            f"a ParquetFile over a {type(where).__name__} cannot be pickled, because another process opens the file by its "
+            "place: open a path or a URL, or pass the bytes and open ParquetFile(bytes) in the other process"
         )
     return os.path.abspath(place) if isinstance(place, str) else where
 
 
 def reopened(kind: type[Any], where: Any, options: dict[str, Any]) -> Any:
-    """An object opened by its place and options, the counterpart of ``__reduce__``."""
+    """Open a file or dataset again, with its place and options. This is the counterpart to ``__reduce__``."""
     return kind(where, **options)

@@ -1,6 +1,9 @@
-"""Columns in memory, in Arrow's layout: numbers, strings and binary, lists and structs, tables, reused memory.
+"""Columns and tables in memory, in Arrow's layout, and the memory that they take.
 
-table has columns, flat_column a flat column, nested_columns lists and structs; column_base is their base. layouts has the values
-of strings, binary and dictionaries; slices reads every layout for binary and strings. memory keeps blocks for later reads, and
-allowance bounds the memory of a read.
+These are the main modules, in an order in which each imports only from modules before it. ``memory`` allocates arrays and
+keeps freed blocks for later arrays, and ``allowance`` limits how much memory a read takes. ``slices`` reads strings and binary
+values, whatever their layout is. ``binary`` converts them from one layout to another, and ``layouts`` has the layouts' classes.
+``numpy_output`` converts values to NumPy arrays and Python objects, and ``preview`` to short texts for display. ``column_base``
+is the base class of columns. ``flat_column`` and ``nested_columns`` have the columns themselves, ``concat`` joins columns, and
+``table`` holds columns by name.
 """

@@ -1,34 +1,36 @@
-"""Bytes that the results of a read may take in memory."""
+"""A limit on the memory that a read's results take."""
 
 from libc.stdint cimport int64_t, uint8_t
 cimport numpy as cnp
 
 
 cdef class Allowance:
-    cdef readonly int64_t limit
-    cdef int64_t _taken
-    # Counts bytes; more than the limit are an error, and not counted.
+    cdef int64_t _limit
+    cdef bint _is_preliminary       # a larger limit is asked for when the first one is reached
+    cdef int64_t _used_bytes
+    # Count bytes. Raise AllocationError, and count nothing, if they exceed the limit.
     cdef int take(self, int64_t size) except -1
-    # As take; returns -1, or where the bytes are not counted, the bytes in use.
+    # Like take, but return -1, or the bytes in use if size more bytes exceed the limit.
     cdef int64_t try_take(self, int64_t size) noexcept nogil
     cdef void give(self, int64_t size) noexcept nogil
-    # A new array of size bytes at data, counted from before its allocation to the end of its last view; its memory has room bytes
-    # for extend.
+    # Return a new array with size bytes, and write its address to data. The bytes count from before the allocation until the
+    # last view is gone. The memory has room bytes in all, which extend can use.
     cdef object empty(self, int64_t size, uint8_t** data, int64_t room=*)
-    # The next size bytes of the memory of an array of empty, which nobody views yet: the array is lengthened by them, and they
-    # are counted. NULL where the memory ends before, or over the limit.
+    # Lengthen an array from empty by size bytes, count them, and return their address. Nobody may have a view of the array yet.
+    # Return NULL if the memory is too short, or if the bytes exceed the limit.
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil
-    # Shortens such an array by its last size bytes: extend gives their memory again. They are counted as long as the array, but
-    # for many of them, whose memory goes back to the operating system.
+    # Shorten such an array by its last size bytes, so that extend can use their memory again. These bytes count as long as the
+    # array lives, unless they are many: then they go back to the operating system.
     cdef void shorten(self, Counted owner, int64_t size) noexcept nogil
 
 
-# The owner of counted bytes, a block of its own or another array's; gives both back with the last array to view them.
+# The owner of counted bytes, which are either its own block or another array's bytes. When the last array that views them is
+# gone, it frees the block, and the bytes no longer count.
 cdef class Counted:
     cdef Allowance allowance
     cdef int64_t size
-    cdef int64_t touched            # the greatest size so far: the bytes that are counted
+    cdef int64_t counted_size       # the largest size so far, which is what counts
     cdef void* block
     cdef size_t capacity
-    cdef cnp.npy_intp* shape        # of the array made first, while it lives
+    cdef cnp.npy_intp* shape        # the first array's shape, valid while that array lives
     cdef const uint8_t[::1] room

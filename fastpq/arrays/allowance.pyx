@@ -1,6 +1,6 @@
-"""Bytes that the results of a read may take in memory (``ReaderProperties.max_allocation``).
+"""A limit on the memory that a read's results take (``ReaderProperties.max_allocation``).
 
-A page kept by views counts from before its decompression until its last view is gone.
+If string views refer to a decompressed page, the page counts too: from before its decompression until its last view is gone.
 """
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
@@ -12,6 +12,7 @@ from fastpq.arrays.memory cimport block_give, block_take
 
 from contextlib import contextmanager
 
+from fastpq.common.process_memory import default_allocation, least_allocation
 from fastpq.errors import LimitError
 
 cnp.import_array()
@@ -20,62 +21,76 @@ cdef extern from "c/blocks.h" nogil:
     size_t block_drop(void* data, size_t size)
 
 cdef enum:
-    SMALLEST_DROPPED = 4 << 20      # bytes of a page; less is soon taken by the pages behind it, and costs more to clear anew
+    # Smallest unused part that goes back to the operating system, in bytes. A smaller part is kept, because the next pages soon
+    # use it, and because the system would have to clear fresh memory.
+    SMALLEST_DROPPED = 4 << 20
 
-cdef cython.pymutex lock            # over the counts of all allowances
+cdef cython.pymutex lock            # guards the counts of all allowances
 
 
 class AllocationError(LimitError):
-    """The values of a read take more memory than ``max_allocation``; the bytes of the file may be sound."""
+    """A read's values need more memory than ``max_allocation``. The file itself may be sound."""
 
 
 cdef class Allowance:
-    """A bound of bytes, shared by the threads of a read.
+    """A memory limit that a read's threads share.
 
     Args:
-        limit: most bytes.
+        limit: largest number of bytes. With None, the limit is ``least_allocation()`` at first. When the read needs more, the
+            limit becomes ``default_allocation()``.
 
     Attributes:
-        limit: most bytes.
-        taken: bytes in use.
+        taken: number of bytes in use.
     """
 
-    def __cinit__(self, limit):
-        self.limit = min(limit, INT64_MAX)
+    def __cinit__(self, limit=None):
+        self._is_preliminary = limit is None
+        self._limit = least_allocation() if limit is None else min(limit, INT64_MAX)
+
+    @property
+    def limit(self):
+        """Largest number of bytes."""
+        cdef int64_t limit
+        if self._is_preliminary:
+            limit = default_allocation()
+            with lock:
+                self._limit = max(self._limit, limit)
+                self._is_preliminary = False
+        return self._limit
 
     @property
     def taken(self):
-        return self._taken
+        return self._used_bytes
 
     def check(self, size):
-        """Raise AllocationError if size more bytes are over the limit."""
+        """Raise AllocationError if ``size`` more bytes would exceed the limit."""
         with self.reserved(size):
             pass
 
     def hold(self, array):
-        """A read-only view of an array, counted until its last view is gone.
+        """Return a read-only view of an array. The array's bytes count as used until the last view is gone.
 
         Args:
             array: uint8, shape (n,).
 
         Raises:
-            AllocationError: the array is over the limit.
+            AllocationError: the bytes exceed the limit.
         """
         cdef Counted owner = Counted.__new__(Counted)
         if not array.shape[0]:
             return array
         self.take(array.shape[0])
         owner.allowance = self
-        owner.size = owner.touched = array.shape[0]
+        owner.size = owner.counted_size = array.shape[0]
         owner.room = array
-        return counted(owner, <void*>&owner.room[0])
+        return counted_array(owner, <void*>&owner.room[0])
 
     @contextmanager
     def reserved(self, size):
-        """Count size bytes inside a with statement.
+        """Count ``size`` more bytes as used while a with statement runs.
 
         Raises:
-            AllocationError: the bytes are over the limit.
+            AllocationError: the bytes exceed the limit.
         """
         self.keep(size)
         try:
@@ -84,72 +99,74 @@ cdef class Allowance:
             self.give(size)
 
     def keep(self, size):
-        """Count size bytes to the end of the read.
+        """Count ``size`` more bytes as used, for the rest of the read.
 
         Raises:
-            AllocationError: the bytes are over the limit.
+            AllocationError: the bytes exceed the limit.
         """
-        if size > self.limit:       # a forged count may be outside of 64 bits
+        if size > INT64_MAX:        # a forged count
             raise self._over(size)
         self.take(size)
 
     def _over(self, size):
-        return AllocationError(f"the values take {size} bytes, over max_allocation ({self.limit})")
+        return AllocationError(f"the values need {size} bytes, more than max_allocation ({self.limit})")
 
     cdef int64_t try_take(self, int64_t size) noexcept nogil:
         cdef int64_t in_use = -1
         with lock:
-            if size <= self.limit - self._taken:
-                self._taken += size
+            if size <= self._limit - self._used_bytes:
+                self._used_bytes += size
             else:
-                in_use = self._taken
+                in_use = self._used_bytes
         return in_use
 
     cdef int take(self, int64_t size) except -1:
         cdef int64_t in_use = self.try_take(size)
+        if in_use >= 0 and size <= self.limit:      # this thread or another one may have raised the limit
+            in_use = self.try_take(size)
         if in_use >= 0:
             raise self._over(<object>in_use + size)
         return 0
 
     cdef void give(self, int64_t size) noexcept nogil:
         with lock:
-            self._taken -= size
+            self._used_bytes -= size
 
     cdef object empty(self, int64_t size, uint8_t** data, int64_t room=0):
         cdef Counted owner = Counted.__new__(Counted)
         self.take(size)
         owner.allowance = self
-        owner.size = owner.touched = size
-        owner.block = block_take(<size_t>max(size, room) + 1, &owner.capacity)  # one byte more: an empty array has no address
+        owner.size = owner.counted_size = size
+        owner.block = block_take(<size_t>max(size, room) + 1, &owner.capacity)  # an empty array needs an address too
         if owner.block == NULL and room > size:
             owner.block = block_take(<size_t>size + 1, &owner.capacity)
         if owner.block == NULL:
             raise MemoryError(f"no memory for {size} bytes")
         data[0] = <uint8_t*>owner.block
-        return counted(owner, owner.block)
+        return counted_array(owner, owner.block)
 
     cdef uint8_t* extend(self, Counted owner, int64_t size) noexcept nogil:
         cdef uint8_t* data = <uint8_t*>owner.block + owner.size
-        cdef int64_t grown = max(owner.size + size - owner.touched, <int64_t>0)
-        if <size_t>(owner.size + size) >= owner.capacity or grown and self.try_take(grown) >= 0:
+        cdef int64_t growth = max(owner.size + size - owner.counted_size, <int64_t>0)
+        if <size_t>(owner.size + size) >= owner.capacity or growth and self.try_take(growth) >= 0:
             return NULL
-        owner.touched += grown
+        owner.counted_size += growth
         owner.size += size
         owner.shape[0] = owner.size
         return data
 
     cdef void shorten(self, Counted owner, int64_t size) noexcept nogil:
-        cdef int64_t dropped = 0
+        cdef int64_t dropped_size = 0
         owner.size -= size
         owner.shape[0] = owner.size
-        if owner.touched - owner.size >= SMALLEST_DROPPED:
-            dropped = <int64_t>block_drop(<uint8_t*>owner.block + owner.size, <size_t>(owner.touched - owner.size))
-        owner.touched -= dropped
-        self.give(dropped)
+        if owner.counted_size - owner.size >= SMALLEST_DROPPED:
+            dropped_size = <int64_t>block_drop(<uint8_t*>owner.block + owner.size, <size_t>(owner.counted_size - owner.size))
+        owner.counted_size -= dropped_size
+        self.give(dropped_size)
 
 
-cdef object counted(Counted owner, void* data):
-    """The bytes of an owner as a read-only array."""
+cdef object counted_array(Counted owner, void* data):
+    """Return the owner's bytes, which begin at ``data``, as a read-only array. The array keeps the owner alive."""
     cdef cnp.npy_intp size = owner.size
     cdef cnp.ndarray array = cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, data)
     cnp.set_array_base(array, owner)
@@ -163,4 +180,4 @@ cdef class Counted:
     def __dealloc__(self):
         block_give(self.block, self.capacity)
         if self.allowance is not None:
-            self.allowance.give(self.touched)
+            self.allowance.give(self.counted_size)

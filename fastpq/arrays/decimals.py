@@ -1,4 +1,4 @@
-"""Decimals as Python objects."""
+"""Conversion of unscaled integers to Python decimals."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import decimal
 from collections.abc import Sequence
 from itertools import repeat
 
-# Digits enough for the largest decimal of a column: no conversion rounds.
+# A context with enough digits for any column's largest decimal, so that no conversion rounds.
 EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
+# Number of values at a column's start that decide whether rows with the same value share one object.
+_SAMPLE_SIZE = 4096
 
 
-# First integers of a column that decide whether each is made a decimal once, or once for every row.
-_TRIED = 4096
-
-
-def decimals(unscaled: Sequence[int], scale: int) -> list[decimal.Decimal]:
-    """Decimals of unscaled integers, each worth 10 ** -scale; rows of one value may share an object."""
-    tried = unscaled[:_TRIED]
-    if 2 * len(set(tried)) > len(tried):
-        return _scaled(unscaled, scale)
-    distinct = [*set(unscaled)]
-    found = dict(zip(distinct, _scaled(distinct, scale), strict=True))
-    return [*map(found.__getitem__, unscaled)]
+def decimals(integers: Sequence[int], scale: int) -> list[decimal.Decimal]:
+    """Return unscaled integers as decimals, each times 10 ** -scale. Rows with the same value may share one object."""
+    sample = integers[:_SAMPLE_SIZE]
+    if 2 * len(set(sample)) > len(sample):
+        return _scaled(integers, scale)
+    distinct = [*set(integers)]
+    decimal_of = dict(zip(distinct, _scaled(distinct, scale), strict=True))
+    return [*map(decimal_of.__getitem__, integers)]
 
 
 def _scaled(integers: Sequence[int], scale: int) -> list[decimal.Decimal]:

@@ -1,8 +1,8 @@
-"""Memory for columns: large blocks are kept after their arrays are gone, and serve the next read without being cleared.
+"""Memory for columns. Large blocks stay after their arrays are gone, so that the next read can use them without clearing.
 
-A fresh page costs more to clear than a value costs to decode. A block whose last array is gone is kept, up to a limit, for
-the next array of about its size. Meanwhile the operating system may take the pages of the block when memory is short
-(MADV_FREE). All idle blocks are freed when an allocation fails.
+The operating system must clear a fresh memory page, which takes longer than decoding values into it. When a block's last array
+is gone, the block becomes idle and waits for the next array that has about its size. The total size of idle blocks has a limit.
+The operating system may take their pages when memory is short (MADV_FREE). All idle blocks are freed when an allocation fails.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
@@ -32,34 +32,37 @@ cdef extern from "c/blocks.h" nogil:
     void block_offer(void* block, size_t size)
 
 cdef enum:
-    SMALLEST_SHIFT = 18             # smaller blocks are malloc's
-    LARGEST_SHIFT = 40              # larger ones too
+    SMALLEST_SHIFT = 18             # smaller blocks come from malloc
+    LARGEST_SHIFT = 40              # larger blocks come from malloc too
     CLASSES = (LARGEST_SHIFT - SMALLEST_SHIFT) * 4
-    KEPT_PER_CLASS = 256
-    SMALLEST_OFFERED = 2 << 20      # smaller idle blocks are soon taken again; offering them costs more than it gives
-    PIECE_SIZE = 1 << SMALLEST_SHIFT    # of the blocks of Pieces
-    # Bytes unused at the front: a copy from block to block is slow where both places have the same last 12 bits of their address.
+    IDLE_PER_CLASS = 256            # largest number of idle blocks in one size class
+    # Smallest idle block whose pages the operating system may take, in bytes. Smaller blocks are soon used again, so that the
+    # offer would cost more than it gains.
+    SMALLEST_OFFERED = 2 << 20
+    PIECE_SIZE = 1 << SMALLEST_SHIFT    # size of a block in Pieces, in bytes
+    # Unused bytes at the front. A copy between two addresses with the same last 12 bits is slow.
     PIECE_BEGIN = 1 << 11
-    SMALLEST_PIECE = 1 << 14        # bytes; fewer are copied out of their block
-    SHARE = 8                       # idle blocks take one part of as many of the usable memory
+    SMALLEST_PIECE = 1 << 14        # smaller pieces are copied out of their block
+    SHARE = 8                       # idle blocks take one eighth of the usable memory
 
+# The idle blocks in one size class.
 cdef struct Shelf:
-    # the idle blocks of one size class
-    void* blocks[KEPT_PER_CLASS]
+    void* blocks[IDLE_PER_CLASS]
     int count
 
-cdef cython.pymutex lock            # over the shelves, idle, limit and share
+cdef cython.pymutex lock            # guards shelves, idle, limit and share
 cdef Shelf[CLASSES] shelves
 cdef int64_t idle = 0
-cdef int64_t granted = granted_memory()         # by the machine and its control groups
-# In a control group, memory that cannot be taken back ends the process: all idle blocks are offered.
-cdef size_t offered = SMALLEST_OFFERED if granted >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") else 0
-cdef int64_t limit = -1                         # set by the caller; otherwise a share of the usable memory
-cdef int64_t share = usable() // SHARE          # of the resource limits when a block was got last, which may change at any time
+cdef int64_t granted = granted_memory()         # memory that the machine and its control groups grant
+# Idle blocks with at least this size in bytes are offered to the operating system. In a control group it is 0, so that all are
+# offered, because a process that holds too much memory is killed there.
+cdef size_t least_offered = SMALLEST_OFFERED if granted >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") else 0
+cdef int64_t limit = -1                         # the caller's limit in bytes, or -1 for a share of the usable memory
+cdef int64_t share = usable() // SHARE          # the share, computed when the last fresh block was allocated
 
 
 cdef int64_t usable() noexcept nogil:
-    # As usable_memory of fastpq.common.process_memory, without the interpreter; resource limits may change at any time.
+    # Like usable_memory in fastpq.common.process_memory, but without the interpreter. Resource limits may change at any time.
     cdef rlimit bound
     cdef int64_t least = granted
     if getrlimit(RLIMIT_AS, &bound) == 0 and bound.rlim_cur < <rlim_t>least:
@@ -82,12 +85,12 @@ cdef void* block_new(size_t size) noexcept nogil:
 
 
 cdef size_t class_size(int index) noexcept nogil:
-    # four classes to a power of two: 4/4, 5/4, 6/4, 7/4
+    # Each power of two has four classes: 4/4, 5/4, 6/4 and 7/4.
     return (<size_t>(4 + index % 4)) << (SMALLEST_SHIFT - 2 + index // 4)
 
 
 cdef int class_of(size_t size) noexcept nogil:
-    # the smallest class of at least size bytes; CLASSES where none is so large
+    # Return the smallest class with at least size bytes, or CLASSES if there is none.
     cdef int index = 0
     while index < CLASSES and (<size_t>8 << (SMALLEST_SHIFT - 2 + index // 4)) < size:
         index += 4
@@ -97,7 +100,6 @@ cdef int class_of(size_t size) noexcept nogil:
 
 
 cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
-    # A block of at least size bytes, contents undefined; NULL where there is no memory.
     global idle
     cdef void* block = NULL
     cdef int index = class_of(size)
@@ -121,7 +123,6 @@ cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
 
 
 cdef void* block_reuse(size_t size, size_t* capacity) noexcept nogil:
-    # As block_take, from a larger idle block, of less than twice the size, where there is none of the very class.
     global idle
     cdef void* block = NULL
     cdef int first = class_of(size), index
@@ -138,7 +139,7 @@ cdef void* block_reuse(size_t size, size_t* capacity) noexcept nogil:
 
 
 cdef int64_t free_idle(int64_t keep) noexcept nogil:
-    # Frees idle blocks, the largest first, until keep bytes are left; returns the number of freed bytes.
+    # Free idle blocks, largest first, until at most keep bytes are left. Return how many bytes were freed.
     global idle
     cdef int64_t before
     cdef int index
@@ -153,35 +154,34 @@ cdef int64_t free_idle(int64_t keep) noexcept nogil:
 
 
 cdef void block_give(void* block, size_t capacity) noexcept nogil:
-    # Takes back a block of block_take, with its capacity.
     global idle
     cdef int index = class_of(capacity)
-    cdef bint kept = False
+    cdef bint is_idle = False
     if block == NULL:
         return
     if not FASTPQ_BLOCKS_ARE_KEPT or capacity < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
         free(block)
         return
-    if capacity >= offered:
+    if capacity >= least_offered:
         block_offer(block, capacity)
     with lock:
-        if shelves[index].count < KEPT_PER_CLASS and idle + <int64_t>capacity <= idle_limit():
+        if shelves[index].count < IDLE_PER_CLASS and idle + <int64_t>capacity <= idle_limit():
             shelves[index].blocks[shelves[index].count] = block
             shelves[index].count += 1
             idle += <int64_t>capacity
-            kept = True
-    if not kept:
+            is_idle = True
+    if not is_idle:
         free(block)
 
 
 cdef class Block:
-    """A block as a buffer of writable bytes; the last array to view the block gives the memory back."""
+    """A block as a writable buffer. The memory goes back when the last array that views the block is gone."""
 
     def __cinit__(self, size_t size):
         if size < SMALLEST_OFFERED:
             self.data = block_take(size, &self.capacity)
         else:
-            with nogil:         # the operating system takes long to map memory
+            with nogil:         # mapping memory can take long
                 self.data = block_take(size, &self.capacity)
         if self.data == NULL:
             raise MemoryError(f"no memory for {size} bytes")
@@ -190,7 +190,7 @@ cdef class Block:
         if self.capacity < SMALLEST_OFFERED:
             block_give(self.data, self.capacity)
         else:
-            with nogil:         # the operating system takes long to unmap memory
+            with nogil:         # unmapping memory can take long
                 block_give(self.data, self.capacity)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
@@ -198,10 +198,10 @@ cdef class Block:
 
 
 cdef class Pieces:
-    """Bytes one behind the other, in pieces.
+    """Bytes that are appended and handed over in pieces.
 
     Args:
-        give: called with lists of pieces, some at a time, in order, while others are appended; None lets all wait.
+        give: function that is called with lists of pieces, in order, while bytes are appended. If it is None, all pieces wait.
     """
 
     def __cinit__(self, give=None):
@@ -209,7 +209,7 @@ cdef class Pieces:
         self.waiting = []
 
     def take(self):
-        """The waiting pieces, a list; the pieces wait no more."""
+        """Return the waiting pieces, and forget them."""
         pieces, self.waiting, self.waiting_size = self.waiting, [], 0
         return pieces
 
@@ -236,15 +236,25 @@ cdef class Pieces:
 
     cdef int finish(self) except -1:
         cdef Block block = self.block
-        cdef size_t filled
+        cdef size_t used
         if block is None:
             return 0
-        filled = PIECE_SIZE - PIECE_BEGIN - self.room
+        used = PIECE_SIZE - PIECE_BEGIN - self.room
         self.block = None
         self.room = 0
-        if filled < SMALLEST_PIECE:     # a block would wait for the sake of few bytes
-            return self._add(PyBytes_FromStringAndSize(<char*>self.end - filled, <Py_ssize_t>filled), <int64_t>filled)
-        return self._add(memoryview(block)[PIECE_BEGIN:PIECE_BEGIN + <Py_ssize_t>filled], <int64_t>filled)
+        if used < SMALLEST_PIECE:     # a whole block must not wait for few bytes
+            return self._add(PyBytes_FromStringAndSize(<char*>self.end - used, <Py_ssize_t>used), <int64_t>used)
+        return self._add(memoryview(block)[PIECE_BEGIN:PIECE_BEGIN + <Py_ssize_t>used], <int64_t>used)
+
+    cdef int pause(self) except -1:
+        cdef size_t used
+        if self.block is None or self.room < PIECE_SIZE // 8:
+            return self.finish()
+        used = PIECE_SIZE - PIECE_BEGIN - self.room
+        piece = PyBytes_FromStringAndSize(<char*>self.end - used, <Py_ssize_t>used)
+        self.block = None
+        self.room = 0
+        return self._add(piece, <int64_t>used)
 
     cdef int _begin_block(self) except -1:
         self.block = Block(PIECE_SIZE)
@@ -269,9 +279,9 @@ cdef class GrowingBuffer:
         cdef size_t capacity
         cdef uint8_t* larger
         if self.data == NULL or count > self.capacity - self.size:
-            if self.viewed or count > (<size_t>1 << LARGEST_SHIFT):
+            if self.has_views or count > (<size_t>1 << LARGEST_SHIFT):
                 with gil:
-                    raise MemoryError(f"{count} bytes more than {self.size}, in {self.capacity}")
+                    raise MemoryError(f"the buffer of {self.size} bytes cannot grow by {count} bytes")
             larger = <uint8_t*>block_take(max(self.size + count, 2 * self.size) + 64, &capacity)
             if larger == NULL:
                 with gil:
@@ -284,14 +294,14 @@ cdef class GrowingBuffer:
         return self.data + self.size
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        self.viewed = True      # the bytes stay where they are from now on
+        self.has_views = True       # the bytes must not move from now on
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.size, 0, flags | PyBUF_WRITABLE)
 
     def array(self, dtype="u1"):
-        """The bytes so far as an array. The array keeps the memory, and the buffer grows no more.
+        """Return the bytes in use as an array. It keeps the memory, and the buffer cannot grow any more.
 
         Args:
-            dtype: of the array.
+            dtype: the array's dtype.
         """
         if self.size == 0:
             return np.empty(0, dtype)
@@ -299,10 +309,10 @@ cdef class GrowingBuffer:
 
 
 def empty(int64_t size):
-    """A writable array of size bytes (uint8, contents undefined), from an idle block where one fits.
+    """Return a writable uint8 array whose contents are undefined. It uses an idle block if one fits.
 
     Args:
-        size: bytes.
+        size: size in bytes.
 
     Raises:
         MemoryError: there is no memory.
@@ -313,10 +323,10 @@ def empty(int64_t size):
 
 
 def zeros(int64_t size):
-    """A writable array of zeros, as ``empty``; the GIL is not held while a large array is cleared.
+    """Return a writable uint8 array with zeros. A large array is cleared without the GIL.
 
     Args:
-        size: bytes.
+        size: size in bytes.
 
     Raises:
         MemoryError: there is no memory.
@@ -331,40 +341,40 @@ def zeros(int64_t size):
 
 
 def idle_bytes():
-    """Bytes of idle blocks: kept, and used by no array."""
+    """Return the total size in bytes of the idle blocks, which wait for an array."""
     with lock:
         return idle
 
 
 def set_idle_limit(bytes: int | None):
-    """Set the limit of idle blocks; blocks over the limit are freed at once.
+    """Set the limit for idle blocks. Blocks over the limit are freed at once.
 
     Args:
-        bytes: most bytes in idle blocks; 0 for none. None, the limit at first, follows an eighth of the memory that the process
-            may use, by the machine, its control groups and its resource limits.
+        bytes: largest total size of idle blocks, in bytes. 0 keeps none. None, which is the default, means an eighth of the
+            memory that the process may use (machine, control groups and resource limits).
 
     Returns:
-        The limit before.
+        The previous limit.
     """
     global limit, share
-    cdef int64_t wanted = -1, before, keep
+    cdef int64_t new_limit = -1, previous, keep
     if bytes is not None:
         if bytes < 0:
-            raise ValueError(f"a limit of {bytes} bytes")
-        wanted = bytes
+            raise ValueError(f"the limit must not be negative: {bytes} bytes")
+        new_limit = bytes
     with lock:
-        before = limit
-        limit = wanted
+        previous = limit
+        limit = new_limit
         share = usable() // SHARE
         keep = idle_limit()
     release(keep)
-    return None if before < 0 else before
+    return None if previous < 0 else previous
 
 
 def release(int64_t keep=0):
-    """Free idle blocks, the largest first.
+    """Free idle blocks, largest first.
 
     Args:
-        keep: most bytes left in idle blocks.
+        keep: largest total size of the idle blocks that stay, in bytes.
     """
     free_idle(keep)

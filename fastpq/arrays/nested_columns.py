@@ -1,45 +1,42 @@
-"""Nested columns in memory, in Arrow's layout: lists and maps as offsets into a column of elements, structs as columns side by
-side."""
+"""Nested columns in Arrow's layout: lists and maps are offsets into an element column, structs are columns side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
-from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.bitmap import validity_of
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.flat_column import Column
+from fastpq.arrays.flat_column import Column, fixed_values
 from fastpq.arrays.layouts import MAX_INT32, Array
-from fastpq.arrays.numpy_output import Nulls, Strings, rows_of_one_size, structured_of_struct
+from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.numpy_output import Nulls, Strings, complex_numbers, structured_array
+from fastpq.common.display import ELLIPSIS
 from fastpq.common.extensions import registered
-from fastpq.common.lazy import LazyModule
+from fastpq.common.stack import nesting_limit
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, MapType, StructType, element_of
-
-if TYPE_CHECKING:
-    from fastpq.arrays import nodes
-else:       # types of annotations, for typing.get_type_hints
-    nodes = LazyModule("fastpq.arrays.nodes")
+from fastpq.schema.types import ColumnType
 
 
 class NestedColumn(ColumnBase):
-    """A column of values with columns inside."""
+    """A column whose values contain other columns."""
 
     __slots__ = ()
 
     is_nested: ClassVar[Literal[True]] = True
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
-        """The values as an object array of lists or dicts, None where null; the columns inside are at hand without a copy.
+        """Return the values as an object array of lists or dicts, None where null. ``leaves`` gives the values without this copy.
 
         Args:
-            nulls: without effect.
-            strings: without effect.
-            structured: without effect.
+            nulls: has no effect.
+            strings: has no effect.
+            structured: has no effect.
         """
         values = self.to_pylist()
         return np.fromiter(values, dtype=object, count=len(values))
@@ -57,16 +54,16 @@ class ListColumn(NestedColumn):
 
     Attributes:
         type: a ListType or a MapType.
-        offsets: shape (n + 1,), int32 or int64, ascending: list i is elements ``offsets[i]`` to ``offsets[i + 1] - 1``. The
-            first need not be 0, and there may be elements after the last.
-        elements: the values of all lists; of a map a StructColumn of keys and values.
-        validity: bitmap, uint8, LSB first, or None when no list is null.
+        offsets: shape (n + 1,), int32 or int64, ascending. List i has elements ``offsets[i]`` to ``offsets[i + 1] - 1``. The
+            first offset need not be 0, and there may be elements after the last offset.
+        elements: all lists' values. For maps it is a StructColumn that has keys and values.
+        validity: bitmap, uint8, LSB first, or None if no list is null.
         null_count: number of null lists.
         nullable: whether the schema allows null lists.
         arrow: as in Column.
 
     Raises:
-        SchemaError: sizes or types in disagreement.
+        SchemaError: sizes or types do not agree.
     """
 
     NOUN: ClassVar[str] = "list"
@@ -77,51 +74,75 @@ class ListColumn(NestedColumn):
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: nodes.FieldNode | None = None
+    arrow: FieldNode | None = None
 
     def __post_init__(self) -> None:
         offsets = self.offsets
         if offsets.ndim != 1 or not len(offsets) or offsets.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-            raise SchemaError(f"offsets of shape {offsets.shape} and dtype {offsets.dtype}")
+            raise SchemaError(f"offsets cannot have the shape {offsets.shape} and the dtype {offsets.dtype}")
         if int(offsets[0]) < 0 or int(offsets[-1]) > len(self.elements) or bool((offsets[1:] < offsets[:-1]).any()):
-            raise SchemaError(f"offsets that are not ascending within {len(self.elements)} elements")
+            raise SchemaError(f"the offsets are not ascending within {len(self.elements)} elements")
         if self.elements.type != element_of(self.type).type:
-            raise SchemaError(f"elements of type {self.elements.type} in a {self.type}")
+            raise SchemaError(f"elements of type {self.elements.type} do not fit a {self.type}")
         self._check_validity()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
-        """The values as an object array of lists, None where null; of Arrow's fixed-size lists an array of more dimensions.
+        """Return the values as an object array of lists, None where null. Arrow's fixed-size lists give more dimensions.
 
         Args:
-            nulls: of fixed-size lists as for ``Column.to_numpy``; ``"object"`` gives lists.
-            strings: as for ``Column.to_numpy``, for fixed-size lists.
+            nulls: as for ``Column.to_numpy``, only for fixed-size lists. ``"object"`` gives lists.
+            strings: as for ``Column.to_numpy``, only for fixed-size lists.
             structured: whether structs in fixed-size lists are structured arrays, as for ``StructColumn.to_numpy``.
 
         Returns:
-            Shape (n,), dtype object. For lists that came as fixed-size lists of k values, in Arrow data, ARROW:schema or an array
-            of two dimensions, the elements' array in shape (n, k), without a copy if no list is null.
+            Shape (n,), dtype object. If the lists came as fixed-size lists with k values (in Arrow data, in ARROW:schema or in a
+            two-dimensional array), it is an array with the elements' dtype and shape (n, k). It is not a copy if no list is null.
         """
         size = None if self.arrow is None or nulls == "object" else self.arrow.list_size
-        rows = None if size is None or self.pairs is not None else rows_of_one_size(self, size, nulls, strings, structured)
+        rows = None if size is None or self.pairs is not None else self._rows_of_one_size(size, nulls, strings, structured)
         return NestedColumn.to_numpy(self) if rows is None else rows
+
+    def _rows_of_one_size(self, size: int, nulls: Nulls, strings: Strings, structured: bool) -> Array | None:
+        """Return lists with ``size`` values as an array with two or more dimensions.
+
+        Returns:
+            None if a list has another size, or if ``nulls`` is ``"nan"`` and null lists have no NaN.
+        """
+        valid = self.validity_mask()
+        if bool((np.diff(self.offsets)[valid] != size).any()):
+            return None
+        column, options = self.used_elements(), {"strings": "object", "structured": True} if structured else {"strings": strings}
+        elements: Array = column.to_numpy(nulls=nulls, **options)
+        shape = (len(self), size, *elements.shape[1:])
+        if not self.null_count:
+            rows = elements.reshape(shape)
+            return cast(Array, np.ma.asarray(rows)) if self.nullable and nulls == "masked" else rows
+        if nulls == "nan" and elements.dtype.kind not in "fmM":
+            return None
+        starts = self.offsets[:-1][valid] - self.offsets[0]
+        result: Any = np.ma.zeros(shape, elements.dtype) if nulls == "masked" else np.zeros(shape, elements.dtype)
+        result[valid] = elements[starts[:, None] + np.arange(size)]
+        result[~valid] = np.ma.masked if nulls == "masked" else np.nan if elements.dtype.kind == "f" else np.datetime64("NaT")
+        return cast(Array, result)
 
     def _array_bytes(self) -> int:
         return self.offsets.nbytes + self.elements.nbytes
 
     def used_bytes(self) -> int:
         bits = 0 if self.validity is None else self.validity.nbytes
-        return bits + self.offsets.nbytes + self.used_elements().used_bytes()
+        with nesting_limit:
+            return bits + self.offsets.nbytes + self.used_elements().used_bytes()
 
     @property
     def pairs(self) -> StructColumn | None:
-        """Keys and values of all maps; None of lists."""
+        """All maps' keys and values, or None if the values are lists."""
         return cast("StructColumn", self.elements) if isinstance(self.type, MapType) else None
 
     def used_elements(self) -> AnyColumn:
-        """The elements from the first offset to the last."""
+        """Return the elements from the first offset to the last."""
         return self.elements.slice(int(self.offsets[0]), int(self.offsets[-1]))
 
     def _sliced(self, start: int, stop: int, **nulls: Any) -> ListColumn:
@@ -136,26 +157,20 @@ class ListColumn(NestedColumn):
             offsets = offsets.astype(np.int32)
         return self._with(offsets=offsets, elements=self.elements.take(places), **nulls)
 
-    def _joined(self, parts: Sequence[ListColumn], name: str, **nulls: Any) -> ListColumn:
-        from fastpq.arrays.concat import concat_columns, concat_offsets
-
-        elements = concat_columns([part.used_elements() for part in parts], name)
-        return self._with(offsets=concat_offsets([part.offsets for part in parts]), elements=elements, **nulls)
-
     def leaves(self) -> Iterator[tuple[tuple[ColumnBase, ...], Column]]:
-        """Each flat column of the elements, in the order of the schema, with the columns above from this one on."""
+        """Yield each flat column in the elements, in schema order, with the columns above it, starting with this one."""
         elements = self.elements
-        if self.pairs is not None:      # keys are required, whatever the file of the column says
+        if self.pairs is not None:      # keys are required, even if the column's file says otherwise
             key, value = self.pairs.children
             elements = self.pairs._with(children=(key._with(nullable=False), value))
         for above, leaf in elements.leaves():
             yield (self, *above), leaf
 
     def leaf(self, path: Sequence[str]) -> Column:
-        """Lists have no leaf with a value for each row.
+        """Raise an error, because a list has no leaf with one value for each row.
 
         Args:
-            path: names of fields.
+            path: field names.
 
         Raises:
             SchemaError: always.
@@ -163,20 +178,31 @@ class ListColumn(NestedColumn):
         raise SchemaError(f"a {self.type} column is repeated")
 
     def to_pylist(self) -> list[Any]:
-        """A list for each list, of pairs for a map; None where null."""
+        """Return a list for each list, or a list of pairs for each map. None where null."""
         first, last = int(self.offsets[0]), int(self.offsets[-1])
-        if self.pairs is None:
-            elements = self.elements.slice(first, last).to_pylist()
-        else:
-            keys, values = (child.slice(first, last).to_pylist() for child in self.pairs.children)
-            elements = list(zip(keys, values, strict=True))
+        with nesting_limit:
+            if self.pairs is None:
+                elements = self.elements.slice(first, last).to_pylist()
+            else:
+                keys, values = (child.slice(first, last).to_pylist() for child in self.pairs.children)
+                elements = list(zip(keys, values, strict=True))
         bounds = (self.offsets - self.offsets[0]).tolist()
         return self._with_nones([elements[start:stop] for start, stop in pairwise(bounds)])
 
     def _texts(self, levels: int) -> list[str]:
-        from fastpq.arrays.preview import list_texts
+        return [self._text(number, levels) for number in range(len(self))]
 
-        return list_texts(self, levels)
+    def _text(self, number: int, levels: int) -> str:
+        from fastpq.arrays.preview import MOST_INNER, nested_text
+
+        start, stop = int(self.offsets[number]), int(self.offsets[number + 1])
+        if levels == 0:
+            return ELLIPSIS
+        end = min(stop, start + MOST_INNER)
+        if self.pairs is None:
+            return nested_text("[]", self.elements._value_texts(start, end, levels - 1), end < stop)
+        keys, values = (child._value_texts(start, end, levels - 1) for child in self.pairs.children)
+        return nested_text("{}", [f"{key}: {value}" for key, value in zip(keys, values, strict=True)], end < stop)
 
     def _equal_values(self, other: ListColumn) -> bool:
         mine, theirs = self._without_hidden_elements(), other._without_hidden_elements()
@@ -185,34 +211,34 @@ class ListColumn(NestedColumn):
         return mine.used_elements().equals(theirs.used_elements())
 
     def _without_hidden_elements(self) -> ListColumn:
-        """The same lists with no elements under null lists."""
+        """Return the same lists without the elements that belong to null lists."""
         if not self.null_count:
             return self
         lengths = np.diff(self.offsets)
         mask = self.validity_mask()
         if not bool(lengths[~mask].any()):
             return self
-        packed = self._taken(np.flatnonzero(mask), validity=None, null_count=0)
+        packed_lists = self._taken(np.flatnonzero(mask), validity=None, null_count=0)
         lengths = np.where(mask, lengths, 0)
         offsets = np.concatenate([np.zeros(1, self.offsets.dtype), np.cumsum(lengths, dtype=self.offsets.dtype)])
-        return self._with(offsets=offsets, elements=packed.elements)
+        return self._with(offsets=offsets, elements=packed_lists.elements)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StructColumn(NestedColumn):
-    """Structs: a column for each field.
+    """Structs: one column for each field.
 
     Attributes:
         type: a StructType.
-        children: the columns of the fields, all of one length; their values under a null struct do not count.
+        children: the fields' columns, which are equally long. Their values under a null struct do not matter.
         length: number of structs.
-        validity: bitmap, uint8, LSB first, or None when no struct is null.
+        validity: bitmap, uint8, LSB first, or None if no struct is null.
         null_count: number of null structs.
         nullable: whether the schema allows null structs.
         arrow: as in Column.
 
     Raises:
-        SchemaError: sizes or types in disagreement.
+        SchemaError: sizes or types do not agree.
     """
 
     NOUN: ClassVar[str] = "struct"
@@ -223,51 +249,77 @@ class StructColumn(NestedColumn):
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: nodes.FieldNode | None = None
+    arrow: FieldNode | None = None
 
     def __post_init__(self) -> None:
         if [child.type for child in self.children] != [field.type for field in self.type.fields]:
-            raise SchemaError(f"fields of types {[str(child.type) for child in self.children]} in a {self.type}")
+            raise SchemaError(f"fields of the types {[str(child.type) for child in self.children]} do not fit a {self.type}")
         for field, child in zip(self.type.fields, self.children, strict=True):
             if len(child) != self.length:
-                raise SchemaError(f"{len(child)} values of field {field.name!r} in {self.length} structs")
+                raise SchemaError(f"field {field.name!r} has {len(child)} values in {self.length} structs")
         self._check_validity()
 
     def __len__(self) -> int:
         return self.length
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
-        """The values as an object array of dicts, None where null; or as a structured array.
+        """Return the values as an object array of dicts, None where null, or as a structured array.
 
         Args:
-            nulls: of structured arrays, as for ``Column.to_numpy``, in each field; the fields of a null struct are null.
-            strings: without effect; fields of structured arrays hold text as objects.
-            structured: whether to return a structured array, with structured fields for structs and subarrays for fixed-size
-                lists. Structs of ``real`` and ``imag``, both FLOAT or both DOUBLE, are complex numbers. Other lists, maps,
-                variants and FILE values are objects.
+            nulls: for structured arrays, as for ``Column.to_numpy`` in each field. A null struct's fields are null.
+            strings: has no effect. Structured arrays hold text as objects.
+            structured: whether to return a structured array. Structs are then structured fields, and fixed-size lists are
+                subarrays. Structs with the fields ``real`` and ``imag``, both FLOAT or both DOUBLE, are complex numbers. Other
+                lists, maps, variants and FILE values are objects.
 
         Raises:
-            SchemaError: two fields of one name, or nulls without NaN.
+            SchemaError: two fields have the same name, or nulls have no NaN.
         """
         if structured and self.type.annotation is None:
-            return structured_of_struct(self, nulls)
+            with nesting_limit:
+                return self._structured(nulls)
         return NestedColumn.to_numpy(self)
+
+    def _structured(self, nulls: Nulls) -> Array:
+        names = [field.name for field in self.type.fields]
+        if len(set(names)) < len(names):
+            raise SchemaError(f"two fields have the same name: {names}")
+        if names == ["real", "imag"]:
+            dtypes = {child.type.numpy_dtype if isinstance(child.type, ColumnType) else None for child in self.children}
+            if len(dtypes) == 1 and dtypes & {np.dtype(np.float32), np.dtype(np.float64)}:
+                return self._complex_numbers(nulls)
+        children = self.children
+        if self.null_count:
+            children = tuple(child._with(**self._nulls_with(child)) for child in children)
+        arrays = [child.to_numpy(nulls=nulls, strings="object", structured=True) for child in children]
+        return structured_array(dict(zip(names, arrays, strict=True)), len(self))
+
+    def _complex_numbers(self, nulls: Nulls) -> Array:
+        """Return the structs as complex numbers, null where a part or the struct is null."""
+        real, imaginary = (cast("Column", child) for child in self.children)
+        valid = self.validity_mask() & real.validity_mask() & imaginary.validity_mask()
+        is_nullable = self.nullable or real.nullable or imaginary.nullable
+        return complex_numbers(fixed_values(real), fixed_values(imaginary), valid, nulls, is_nullable)
 
     def _array_bytes(self) -> int:
         return sum(child.nbytes for child in self.children)
 
     def used_bytes(self) -> int:
         bits = 0 if self.validity is None else self.validity.nbytes
-        return bits + sum(child.used_bytes() for child in self.children)
+        with nesting_limit:
+            return bits + sum(child.used_bytes() for child in self.children)
 
     def __getitem__(self, name: Any) -> Any:
-        """The column of the one field of a name, whose nulls are not those of the struct; or a value, or a slice."""
+        """Return a field's column by its name. It does not have the struct's nulls.
+
+        An index gives one value, and a slice gives a slice of the column.
+        """
         if not isinstance(name, str):
             return ColumnBase.__getitem__(self, name)
-        found = [child for field, child in zip(self.type.fields, self.children, strict=True) if field.name == name]
-        if len(found) != 1:
-            raise SchemaError(f"{len(found)} fields are named {name!r} in {self.type}")
-        return found[0]
+        matches = [child for field, child in zip(self.type.fields, self.children, strict=True) if field.name == name]
+        if len(matches) != 1:
+            raise SchemaError(f"{len(matches)} fields are named {name!r} in {self.type}")
+        return matches[0]
 
     def _sliced(self, start: int, stop: int, **nulls: Any) -> StructColumn:
         children = tuple(child.slice(start, stop) for child in self.children)
@@ -276,65 +328,65 @@ class StructColumn(NestedColumn):
     def _taken(self, indices: Array, **nulls: Any) -> StructColumn:
         return self._with(children=tuple(child.take(indices) for child in self.children), length=len(indices), **nulls)
 
-    def _joined(self, parts: Sequence[StructColumn], name: str, **nulls: Any) -> StructColumn:
-        from fastpq.arrays.concat import concat_columns
-
-        fields = zip(*[part.children for part in parts], strict=True)
-        children = tuple(concat_columns(columns, name) for columns in fields)
-        return self._with(children=children, length=sum(map(len, parts)), **nulls)
-
     def leaves(self) -> Iterator[tuple[tuple[ColumnBase, ...], Column]]:
-        """Each flat column of the fields, in the order of the schema, with the columns above from this one on."""
+        """Yield each flat column in the fields, in schema order, with the columns above it, starting with this one."""
         for child in self.children:
             for above, leaf in child.leaves():
                 yield (self, *above), leaf
 
     def leaf(self, path: Sequence[str]) -> Column:
-        """The flat column at the end of a path of fields, null also where a struct above is null.
+        """Return the flat column at the end of a path through structs. It is also null where a struct on the path is null.
 
         Args:
-            path: names of fields.
+            path: field names below this column.
 
         Raises:
-            SchemaError: no field of a name, or a path through lists or one with an early end.
+            SchemaError: a field does not exist, the path goes through a list, or the path ends before a flat column.
         """
         if not path:
-            raise SchemaError(f"a {self.type} column is no leaf")
-        found: Column = self[path[0]].leaf(path[1:])
-        return found._with(**self._nulls_with(found)) if self.null_count else found
+            raise SchemaError(f"a {self.type} column is not a leaf")
+        leaf: Column = self[path[0]].leaf(path[1:])
+        return leaf._with(**self._nulls_with(leaf)) if self.null_count else leaf
 
     def fields(self) -> Iterator[AnyColumn]:
-        """The column of each field; a field that is a struct is null also where this struct is null.
+        """Yield each field's column. A field that is a struct is also null where this struct is null.
 
-        A REQUIRED variant in a null struct has no bytes, and is no value.
+        Otherwise a REQUIRED variant in a null struct would look like a value, although it has no bytes.
         """
         for child in self.children:
             yield child._with(**self._nulls_with(child)) if self.null_count and isinstance(child, StructColumn) else child
 
     def _nulls_with(self, child: ColumnBase) -> dict[str, Any]:
-        """The fields of a column for nulls where this struct or the column is null."""
-        valid = child.validity_mask() & self.validity_mask()
-        return {"validity": pack_bitmap(valid), "null_count": len(valid) - int(np.count_nonzero(valid)), "nullable": True}
+        """Return the column fields that make a child null where this struct or the child itself is null."""
+        validity, null_count = validity_of(child.validity_mask() & self.validity_mask())
+        return {"validity": validity, "null_count": null_count, "nullable": True}
 
     def to_pylist(self) -> list[Any]:
-        """A dict for each struct, None where null; of fields of one name the last.
+        """Return a dict for each struct, None where null. If two fields have the same name, the dict has the last one.
 
-        A variant is the value inside (``fastpq.schema.variant_kinds``), and a FILE a ``fastpq.file_reference.FileReference``.
+        A variant is the value inside it (``fastpq.schema.variant_kinds``). A FILE is a ``fastpq.file_reference.FileReference``.
         """
-        annotated = None if self.type.annotation is None else registered(f"to_pylist {self.type.annotation}")
-        if annotated is not None:
-            values: list[Any] = annotated(self)
+        converter = None if self.type.annotation is None else registered(f"to_pylist {self.type.annotation}")
+        if converter is not None:
+            values: list[Any] = converter(self)
             return values
         names = [field.name for field in self.type.fields]
-        columns = [child.to_pylist() for child in self.fields()]
+        with nesting_limit:
+            columns = [child.to_pylist() for child in self.fields()]
         if not columns:
             return self._with_nones([{} for _ in range(self.length)])
         return self._with_nones([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
 
     def _texts(self, levels: int) -> list[str]:
-        from fastpq.arrays.preview import struct_texts
+        from fastpq.arrays.preview import MOST_INNER, nested_text
 
-        return struct_texts(self, levels)
+        if levels == 0:
+            return [ELLIPSIS] * len(self)
+        names = [field.name for field in self.type.fields][:MOST_INNER]
+        inner = [child._value_texts(0, len(self), levels - 1) for child in self.children[:MOST_INNER]]
+        rows = zip(*inner, strict=True) if inner else [()] * len(self)
+        texts = [[f"{name}: {text}" for name, text in zip(names, row, strict=True)] for row in rows]
+        return [nested_text("{}", text, len(self.children) > MOST_INNER) for text in texts]
 
     def _equal_values(self, other: StructColumn) -> bool:
         pairs = zip(self.children, other.children, strict=True)
@@ -345,3 +397,30 @@ class StructColumn(NestedColumn):
 
 
 AnyColumn: TypeAlias = Column | ListColumn | StructColumn
+
+
+def map_leaves(function: Callable[[Column], Column], column: AnyColumn, *, variants: bool = True) -> AnyColumn:
+    """Return a column whose flat columns, at every level of nesting, are replaced by the function's results.
+
+    The function gets the flat columns in schema order. If it returns another type, the types around it follow.
+
+    Args:
+        function: takes and returns a flat column.
+        column: the column.
+        variants: whether the flat columns in VARIANT columns are replaced too.
+    """
+    match column:
+        case StructColumn():
+            if column.type.annotation == "VARIANT" and not variants:
+                return column
+            children = tuple(map_leaves(function, child, variants=variants) for child in column.children)
+            pairs = zip(column.type.fields, children, strict=True)
+            fields = tuple(replace(field, type=child.type) for field, child in pairs)
+            return column._with(type=replace(column.type, fields=fields), children=children)
+        case ListColumn():
+            elements = map_leaves(function, column.elements, variants=variants)
+            field = replace(element_of(column.type), type=elements.type)
+            is_map = isinstance(column.type, MapType)
+            return column._with(
+                type=MapType(*cast(StructType, field.type).fields) if is_map else ListType(field), elements=elements)
+    return function(column)

@@ -1,4 +1,4 @@
-"""ArrowSchema and ArrowArray as Python objects: arrow/ makes types and pointers of these, a column keeps its field."""
+"""ArrowSchema and ArrowArray as Python objects. fastpq.arrow converts them to types and C structures. A column keeps its node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 # ARROW_FLAG_DICTIONARY_ORDERED, ARROW_FLAG_NULLABLE, ARROW_FLAG_MAP_KEYS_SORTED
 ORDERED, NULLABLE, KEYS_SORTED = 1, 2, 4
-# Field with the type codes of a union, of the struct that holds the values of the union.
+# Name of the field that has the type codes, in a struct that holds a union's values.
 TYPE_ID = "type_id"
 
 
@@ -22,8 +22,8 @@ class FieldNode:
         name: the field's name.
         flags: ARROW_FLAG_ bits.
         metadata: key-value pairs.
-        children: the schemas of the children.
-        dictionary: the schema of the dictionary, or None where values are not dictionary-encoded.
+        children: the children's schemas.
+        dictionary: the dictionary's schema, or None if the values are not dictionary-encoded.
     """
 
     format: str
@@ -40,22 +40,22 @@ class FieldNode:
 
     @property
     def list_size(self) -> int | None:
-        """Number of values in each list of a fixed-size list; None for other types."""
+        """Value count in each list of a fixed-size list type, or None for other types."""
         size = self.format.removeprefix("+w:")
         return int(size) if size != self.format and size.isdecimal() else None
 
     @property
     def is_duration(self) -> bool:
-        """Whether the values are durations: numbers without meaning but for their unit."""
+        """Whether the values are durations. Parquet has no such type: only the field tells the numbers' unit."""
         return self.format.startswith("tD")
 
 
-# Unit of durations by format of the Arrow field.
+# Duration unit, by the Arrow field's format.
 DURATION_UNITS = {"tDs": "s", "tDm": "ms", "tDu": "us", "tDn": "ns"}
 
 
 def duration_field(unit: str, *, nullable: bool = True) -> FieldNode:
-    """The Arrow field of a column of durations.
+    """Return the Arrow field for a duration column.
 
     Args:
         unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``.
@@ -66,13 +66,13 @@ def duration_field(unit: str, *, nullable: bool = True) -> FieldNode:
 
 @dataclass(frozen=True, slots=True)
 class ArrayNode:
-    """One ArrowArray to be exported, with offset 0.
+    """One ArrowArray that is to be exported, with offset 0.
 
     Attributes:
-        length: number of values.
-        null_count: number of nulls.
-        buffers: contiguous arrays in the order of the columnar format; None is a NULL pointer.
-        children: the arrays of the children.
+        length: value count.
+        null_count: null count.
+        buffers: contiguous arrays, in the order that Arrow's columnar format defines. None is a NULL pointer.
+        children: the children's arrays.
         dictionary: the dictionary's array, or None.
     """
 

@@ -1,4 +1,4 @@
-"""Lists, tuples and arrays of an object array, to and from one array of elements with the bounds of each list."""
+"""Conversion between an object array of lists and one element array with each list's bounds."""
 
 from cpython.list cimport PyList_Check, PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -23,18 +23,19 @@ cdef extern from "numpy/arrayobject.h":
 
 cdef PyObject** _objects_of(cnp.ndarray array) except NULL:
     if array.ndim != 1 or array.dtype != object or not array.flags.c_contiguous:
-        raise SchemaError("the objects are not a contiguous array of one dimension")
+        raise SchemaError("the objects are not a contiguous, one-dimensional array")
     return <PyObject**> cnp.PyArray_DATA(array)
 
 
 def lengths_of(cnp.ndarray array not None):
-    """The length of each list, tuple or array of an object array, as int64; -1 where the value is None.
+    """Return each value's length in an object array that holds lists, tuples or arrays.
 
     Args:
         array: one-dimensional and contiguous.
 
     Returns:
-        the lengths, and -1; where a value is none of these, or an array without a dimension, its row in place of -1.
+        The lengths, int64, -1 for None, and the row of the first value that has no length. This row is -1 if there is no such
+        value.
     """
     cdef PyObject** values = _objects_of(array)
     cdef int64_t count = array.shape[0], i
@@ -46,7 +47,7 @@ def lengths_of(cnp.ndarray array not None):
             out[i] = -1
             continue
         value = <object> values[i]
-        if PyList_Check(value):             # no len(), which a subclass may define
+        if PyList_Check(value):             # not len(), because a subclass may define it
             out[i] = PyList_GET_SIZE(value)
         elif PyTuple_Check(value):
             out[i] = PyTuple_GET_SIZE(value)
@@ -58,11 +59,14 @@ def lengths_of(cnp.ndarray array not None):
 
 
 def joined(cnp.ndarray array not None, cnp.ndarray lengths not None):
-    """The elements of arrays of one dimension and one dtype, one array after the other; None where a value is no such array.
+    """Return the elements of one-dimensional arrays that have the same dtype, one array after another.
 
     Args:
-        array: one-dimensional and contiguous, of arrays and None.
-        lengths: of the arrays, as given by ``lengths_of``.
+        array: arrays and None. It is one-dimensional and contiguous.
+        lengths: what ``lengths_of`` returned.
+
+    Returns:
+        None if a value is not such an array.
     """
     cdef PyObject** values = _objects_of(array)
     cdef int64_t count = array.shape[0], i, at = 0, size
@@ -70,7 +74,7 @@ def joined(cnp.ndarray array not None, cnp.ndarray lengths not None):
     cdef const int64_t* length = <const int64_t*> cnp.PyArray_DATA(lengths)
     cdef object value
     if lengths.shape[0] != count or lengths.dtype != np.int64 or not lengths.flags.c_contiguous:
-        raise SchemaError(f"the lengths are not a contiguous array of {count} int64")
+        raise SchemaError(f"the lengths are not a contiguous array of {count} int64 values")
     for i in range(count):
         if length[i] < 0:
             continue
@@ -107,18 +111,18 @@ def joined(cnp.ndarray array not None, cnp.ndarray lengths not None):
 
 
 def cut(cnp.ndarray elements not None, cnp.ndarray offsets not None, present):
-    """An array for each list, None where not present; the arrays are views of one array.
+    """Return an object array with one array for each list, None where a list is not present. The arrays are views of elements.
 
     Args:
-        elements: values of all lists, of one dimension.
-        offsets: bounds of the lists, shape (n + 1,), int64, contiguous.
-        present: shape (n,), bool, contiguous; None where all lists are.
+        elements: all lists' values, one-dimensional.
+        offsets: the lists' bounds, shape (n + 1,), int64, contiguous.
+        present: shape (n,), bool, contiguous, or None if all lists are present.
 
     Raises:
-        FormatError: a list outside of the elements.
+        FormatError: a list is outside the elements.
     """
     if elements.ndim != 1 or offsets.ndim != 1 or offsets.dtype != np.int64 or not offsets.flags.c_contiguous:
-        raise SchemaError("the elements or their bounds are not an array of one dimension")
+        raise SchemaError("the elements or their bounds are not a one-dimensional array")
     cdef int64_t count = offsets.shape[0] - 1, size = elements.shape[0], i
     cdef const int64_t* bounds = <const int64_t*> cnp.PyArray_DATA(offsets)
     cdef const uint8_t* there = NULL
@@ -135,11 +139,11 @@ def cut(cnp.ndarray elements not None, cnp.ndarray offsets not None, present):
     cdef object each
     for i in range(count):
         if bounds[i] < 0 or bounds[i + 1] < bounds[i] or bounds[i + 1] > size:
-            raise FormatError(f"list {i} lies outside of the elements")
+            raise FormatError(f"list {i} is outside the elements")
         if there != NULL and not there[i]:
-            continue                        # numpy.empty filled the array with None
+            continue                        # numpy.empty has filled the array with None
         length = bounds[i + 1] - bounds[i]
-        Py_INCREF(descr)                    # the new array takes a reference
+        Py_INCREF(descr)                    # the new array owns a reference
         each = PyArray_NewFromDescr(cnp.ndarray, descr, 1, &length, &stride, start + bounds[i] * stride, flags, NULL)
         Py_INCREF(elements)
         PyArray_SetBaseObject(each, elements)

@@ -1,21 +1,11 @@
-"""Dates and times of day of Python, to and from the numbers of columns.
+"""Conversion between Python's dates and times, and the numbers in columns.
 
-Values go through the C interface of the module datetime, without a Python call a value.
+It uses the module datetime's C interface, so that no value needs a Python call.
 """
 
 from cpython.datetime cimport (
-    PyDate_CheckExact,
-    PyTime_CheckExact,
-    date_day,
-    date_month,
-    date_year,
-    import_datetime,
-    time_hour,
-    time_microsecond,
-    time_minute,
-    time_new,
-    time_second,
-    time_tzinfo,
+    PyDate_CheckExact, PyTime_CheckExact, date_day, date_month, date_year, import_datetime, time_hour, time_microsecond,
+    time_minute, time_new, time_second, time_tzinfo,
 )
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -31,34 +21,38 @@ cnp.import_array()
 import_datetime()
 
 cdef enum:
-    PLACES = 1024           # of times met before: one object serves all rows of a time, and few columns have many times
+    # Number of times in the cache. All rows with one time share an object, and few columns have many distinct times.
+    PLACES = 1024
 
-cdef int64_t DAY = 86_400_000_000       # microseconds
+cdef int64_t DAY = 86_400_000_000       # microseconds in a day
 cdef int64_t EPOCH = 719_468            # days from 0000-03-01 to 1970-01-01
 
 
 cdef PyObject** _values_of(cnp.ndarray array, str name) except NULL:
     if array.ndim != 1 or array.dtype != object or not array.flags.c_contiguous:
-        raise SchemaError("the objects are not a contiguous array of one dimension", column=name or None)
+        raise SchemaError("the objects are not a contiguous, one-dimensional array", column=name or None)
     return <PyObject**> cnp.PyArray_DATA(array)
 
 
 cdef inline int64_t _day(int64_t year, int64_t month, int64_t day) noexcept nogil:
-    """Days since 1970-01-01 of a date of the years 1 to 9999; years are counted from March, so that leap days are last."""
+    """Return the number of days from 1970-01-01 to a date in the years 1 to 9999.
+
+    Years begin in March here, so that leap days come last.
+    """
     cdef int64_t months = month - 3 if month > 2 else month + 9
     cdef int64_t years = year if month > 2 else year - 1
     return 365 * years + years // 4 - years // 100 + years // 400 + (153 * months + 2) // 5 + day - 1 - EPOCH
 
 
 def days_of(cnp.ndarray array not None, str name):
-    """Days since 1970-01-01 of dates, as int64, 0 where null.
+    """Return dates as days since 1970-01-01, int64, 0 where null.
 
     Args:
-        array: one-dimensional and contiguous, of datetime.date; None and numpy.ma.masked are null.
-        name: of the column, for errors.
+        array: datetime.date objects. None and numpy.ma.masked are null. It is one-dimensional and contiguous.
+        name: column name, for errors.
 
     Raises:
-        SchemaError: a value of another type, or of a subclass.
+        SchemaError: a value has another type. A subclass counts as another type.
     """
     cdef PyObject** values = _values_of(array, name)
     cdef int64_t count = array.shape[0], i
@@ -70,20 +64,20 @@ def days_of(cnp.ndarray array not None, str name):
             continue
         value = <object> values[i]
         if not PyDate_CheckExact(value):
-            raise SchemaError(f"value {i} is a {type(value).__name__} among dates", column=name or None)
+            raise SchemaError(f"value {i} is a {type(value).__name__}, not a date", column=name or None)
         out[i] = _day(date_year(value), date_month(value), date_day(value))
     return days
 
 
 def microseconds_of(cnp.ndarray array not None, str name):
-    """Microseconds since midnight of times of day, as int64, 0 where null.
+    """Return times as microseconds since midnight, int64, 0 where null.
 
     Args:
-        array: one-dimensional and contiguous, of datetime.time; None and numpy.ma.masked are null.
-        name: of the column, for errors.
+        array: datetime.time objects. None and numpy.ma.masked are null. It is one-dimensional and contiguous.
+        name: column name, for errors.
 
     Raises:
-        SchemaError: a value of another type, or of a subclass; a time with a time zone.
+        SchemaError: a value has another type or a time zone. A subclass counts as another type.
     """
     cdef PyObject** values = _values_of(array, name)
     cdef int64_t count = array.shape[0], i, minutes
@@ -95,7 +89,7 @@ def microseconds_of(cnp.ndarray array not None, str name):
             continue
         value = <object> values[i]
         if not PyTime_CheckExact(value):
-            raise SchemaError(f"value {i} is a {type(value).__name__} among times", column=name or None)
+            raise SchemaError(f"value {i} is a {type(value).__name__}, not a time", column=name or None)
         if time_tzinfo(value) is not None:
             raise SchemaError(f"value {i} is a time with a time zone", column=name or None)
         minutes = time_hour(value) * 60 + time_minute(value)
@@ -104,17 +98,17 @@ def microseconds_of(cnp.ndarray array not None, str name):
 
 
 def times_of(cnp.ndarray microseconds not None, present):
-    """Times of day as an array of datetime.time, None where not present; rows of one time may share an object.
+    """Return times as an array of datetime.time, None where not present. Rows with the same time may share an object.
 
     Args:
-        microseconds: since midnight, shape (n,), int64, contiguous.
-        present: shape (n,), bool, contiguous; None where all values are.
+        microseconds: microseconds since midnight, shape (n,), int64, contiguous.
+        present: shape (n,), bool, contiguous, or None if all values are present.
 
     Raises:
-        SchemaError: a present value outside of one day.
+        SchemaError: a present value is not within one day.
     """
     if microseconds.ndim != 1 or microseconds.dtype != np.int64 or not microseconds.flags.c_contiguous:
-        raise SchemaError("the microseconds are not a contiguous array of int64")
+        raise SchemaError("the microseconds are not a contiguous int64 array")
     cdef int64_t count = microseconds.shape[0], i, value
     cdef const int64_t* values = <const int64_t*> cnp.PyArray_DATA(microseconds)
     cdef const uint8_t* there = NULL
@@ -124,24 +118,24 @@ def times_of(cnp.ndarray microseconds not None, present):
         there = <const uint8_t*> cnp.PyArray_DATA(present)
     array = np.empty(count, object)
     cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
-    cdef int64_t known[PLACES]              # time of each place, -1 before the first
-    cdef int64_t rows[PLACES]               # row that holds the object of the time
+    cdef int64_t cached[PLACES]             # time in each cache slot, -1 if the slot is empty
+    cdef int64_t rows[PLACES]               # row that has this time's object
     cdef int place
     cdef object time
     for place in range(PLACES):
-        known[place] = -1
+        cached[place] = -1
     for i in range(count):
         if there != NULL and not there[i]:
-            continue                        # numpy.empty filled the array with None
+            continue                        # numpy.empty has filled the array with None
         value = values[i]
         if value < 0 or value >= DAY:
-            raise SchemaError(f"value {i}, {value} microseconds, is no time of a day")
+            raise SchemaError(f"value {i} ({value} microseconds) is not a time of day")
         place = <int> ((<uint64_t> value * <uint64_t> 0x9E3779B97F4A7C15) >> 54)
-        if known[place] == value:
+        if cached[place] == value:
             time = <object> out[rows[place]]
         else:
             time = _time(value)
-            known[place], rows[place] = value, i
+            cached[place], rows[place] = value, i
         Py_INCREF(time)
         Py_XDECREF(out[i])
         out[i] = <PyObject*> time

@@ -2,8 +2,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fastpq.arrays.layouts import Values
-
 class SliceReader:
     count: int
-    def __init__(self, values: Values, validity: NDArray[Any] | None = None) -> None: ...
+    def __init__(self, values: object, validity: NDArray[Any] | None = None) -> None: ...

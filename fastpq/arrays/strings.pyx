@@ -1,7 +1,7 @@
-"""NumPy's ways to hold strings and bytes, StringDType, objects and fixed width, to and from slices and offsets.
+"""Conversion between NumPy's string and bytes arrays (StringDType, objects, fixed width) and slices or offsets.
 
-StringDType goes through NumPy's C API, without a Python str a value. The allocator of StringDType is a lock. The lock is
-taken, used and released without the GIL: no thread waits for one of the two while holding the other.
+StringDType is read and written through NumPy's C API, so that no value needs a Python str. StringDType's allocator is also a
+lock. It is acquired, used and released without the GIL, so that no thread waits for either lock while it holds the other.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -11,6 +11,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 cimport numpy as cnp
+from fastpq.encodings.plain cimport utf8_is_valid
 from fastpq.encodings.status cimport Status
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
@@ -45,16 +46,13 @@ cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
-cdef extern from "c/utf8.h" nogil:
-    int utf8_is_valid(const uint8_t* data, size_t size)
-
 cdef extern from "c/text.h" nogil:
     int text_is_ascii(const uint8_t* data, size_t size)
     int64_t ucs4_utf8_size(const uint32_t* text, size_t size)
     size_t ucs4_to_utf8(const uint32_t* text, size_t size, uint8_t* out)
 
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
-cdef int64_t CHANGED = -100      # beside Status: another thread wrote to the input meanwhile
+cdef int64_t CHANGED = -100      # not a Status: another thread wrote to the input in the meantime
 
 
 cdef object _offsets_for(int64_t count, int64_t size):
@@ -74,14 +72,14 @@ def to_string_dtype(SliceReader reader not None, cnp.ndarray array not None, bin
     Args:
         reader: UTF-8 values.
         array: shape (n,).
-        missing: nulls become the missing value of the dtype, its na_object; else empty strings.
-        name: of the column, for errors.
+        missing: whether nulls become the dtype's missing value (its na_object). Otherwise they become empty strings.
+        name: column name, for errors.
 
     Raises:
         FormatError: a value is not UTF-8.
     """
     if cnp.PyArray_NDIM(array) != 1 or array.shape[0] != reader.count or not array.flags.c_contiguous:
-        raise SchemaError(f"the array is not a contiguous one of {reader.count} values")
+        raise SchemaError(f"the array is not a contiguous array of {reader.count} values")
     cdef const PyArray_StringDTypeObject* descr = <const PyArray_StringDTypeObject*> cnp.PyArray_DESCR(array)
     cdef char* out = <char*> cnp.PyArray_DATA(array)
     cdef Py_ssize_t width = array.itemsize
@@ -108,7 +106,7 @@ cdef int64_t _pack(
         for i in range(n):
             packed = <npy_packed_static_string*> (out + (start + i) * width)
             if block[i].data == NULL:
-                # The array is new and so all zero: empty strings of NumPy.
+                # The array is new and all zero, which NumPy reads as empty strings.
                 status = NpyString_pack_null(allocator, packed) if missing else 0
             elif not utf8_is_valid(block[i].data, block[i].size):
                 status = Status.BAD_UTF8
@@ -124,15 +122,15 @@ cdef int64_t _pack(
 
 
 def to_objects(SliceReader reader not None, bint text, str name=""):
-    """Values as an object array of str or bytes, and None where null.
+    """Return values as an object array of str or bytes, None where null.
 
-    Rows of one dictionary entry share one object, if there are at least as many rows as entries: few rows of a large dictionary
-    need no place for each entry.
+    Rows with the same dictionary entry share one object if there are at least as many rows as entries. For few rows with a large
+    dictionary, an array with an object for each entry would cost too much.
 
     Args:
         reader: the values.
-        text: decode as UTF-8.
-        name: of the column, for errors.
+        text: whether to decode the values as UTF-8.
+        name: column name, for errors.
 
     Raises:
         FormatError: a value is not UTF-8.
@@ -149,7 +147,7 @@ def to_objects(SliceReader reader not None, bint text, str name=""):
         raise_status(reader.read(start, n, block))
         for i in range(n):
             if block[i].data == NULL:
-                continue                        # numpy.empty filled the array with None
+                continue                        # numpy.empty has filled the array with None
             value = _object_of(&block[i], text, name, start + i)
             Py_INCREF(value)
             Py_XDECREF(out[start + i])
@@ -159,28 +157,28 @@ def to_objects(SliceReader reader not None, bint text, str name=""):
 
 
 cdef object _shared_objects(SliceReader reader, bint text, str name):
-    """Values of codes as an object array: one object for each entry in use."""
+    """Return the values that codes stand for as an object array, with one object for each used entry."""
     cdef int64_t i, code
     cdef PyObject* value
     cdef uint32_t each
     entries = np.empty(reader.entries(), dtype=object)
     numbers = np.arange(reader.entries(), dtype=np.uint32)
     cdef const uint32_t* mapping = <const uint32_t*> cnp.PyArray_DATA(numbers)
-    cdef PyObject** made = <PyObject**> cnp.PyArray_DATA(entries)
+    cdef PyObject** objects = <PyObject**> cnp.PyArray_DATA(entries)
     array = np.empty(reader.count, dtype=object)
     cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
     for i in range(reader.count):
         code = reader.read_codes(i, 1, mapping, &each)
         if code <= 0:
             raise_status(code)
-            continue                            # null: numpy.empty filled the array with None
-        value = made[each]
+            continue                            # null: numpy.empty has filled the array with None
+        value = objects[each]
         if value == <PyObject*> None:
-            entry = _object_of(&reader.dictionary[each], text, name, i)
+            entry = _object_of(&reader.source.dictionary[each], text, name, i)
             value = <PyObject*> entry
             Py_INCREF(entry)
-            Py_XDECREF(made[each])
-            made[each] = value
+            Py_XDECREF(objects[each])
+            objects[each] = value
         Py_INCREF(<object> value)
         Py_XDECREF(out[i])
         out[i] = value
@@ -190,10 +188,10 @@ cdef object _shared_objects(SliceReader reader, bint text, str name):
 cdef inline object _object_of(const Slice* value, bint text, str name, int64_t row):
     if not text:
         return PyBytes_FromStringAndSize(<const char*> value.data, <Py_ssize_t> value.size)
-    if value.size > 1 and text_is_ascii(value.data, value.size):        # of shorter texts Python has one object each
-        made = PyUnicode_New(<Py_ssize_t> value.size, 127)
-        memcpy(PyUnicode_1BYTE_DATA(made), value.data, value.size)
-        return made
+    if value.size > 1 and text_is_ascii(value.data, value.size):        # Python shares objects for shorter texts
+        ascii_text = PyUnicode_New(<Py_ssize_t> value.size, 127)
+        memcpy(PyUnicode_1BYTE_DATA(ascii_text), value.data, value.size)
+        return ascii_text
     try:
         return PyUnicode_DecodeUTF8(<const char*> value.data, <Py_ssize_t> value.size, NULL)
     except UnicodeDecodeError as error:
@@ -201,16 +199,16 @@ cdef inline object _object_of(const Slice* value, bint text, str name, int64_t r
 
 
 def from_string_dtype(cnp.ndarray array not None):
-    """Copy a StringDType array out.
+    """Copy a StringDType array to offsets and data.
 
     Args:
-        array: one-dimensional, of any stride.
+        array: one-dimensional, with any stride.
 
     Returns:
-        offsets, data, and a boolean array, True where null, or None without nulls.
+        The offsets, the data, and a boolean array that is True where null. The latter is None if no value is null.
 
     Raises:
-        SchemaError: another thread wrote to the array meanwhile.
+        SchemaError: another thread wrote to the array in the meantime.
     """
     cdef int64_t count = array.shape[0], size
     cdef const PyArray_StringDTypeObject* descr = <const PyArray_StringDTypeObject*> cnp.PyArray_DESCR(array)
@@ -239,7 +237,7 @@ cdef int64_t _load(
     const PyArray_StringDTypeObject* descr, const char* packed, Py_ssize_t stride, int64_t count,
     uint8_t* null, uint8_t* offsets, bint wide, uint8_t* out, int64_t size,
 ) noexcept nogil:
-    """Bytes of all values, measured (offsets NULL) or copied into the size bytes of out."""
+    """Return the total size of all values in bytes. If offsets is not NULL, also copy the values into out (size bytes)."""
     cdef npy_static_string value
     cdef int64_t i, at = 0
     cdef int state
@@ -266,19 +264,19 @@ cdef int64_t _load(
 
 
 def scan_objects(cnp.ndarray array not None):
-    """Nulls and types of the values of an object array.
+    """Find the nulls and the types in an object array.
 
     Args:
         array: one-dimensional and contiguous.
 
     Returns:
-        a boolean array, True where the value is None or numpy.ma.masked; and for every type among the other
-        values the index of its first value, in order of appearance.
+        A boolean array that is True where a value is None or numpy.ma.masked, and a dict. For each other type, in the order in
+        which they appear, the dict has the index of its first value.
     """
     cdef int64_t count = array.shape[0], i
     cdef PyObject** values = <PyObject**> cnp.PyArray_DATA(array)
     cdef PyObject* masked = <PyObject*> np.ma.masked
-    cdef PyObject* last = NULL              # type of the value before, and mostly of the next value too
+    cdef PyObject* last = NULL              # the previous value's type, which the next value usually has too
     cdef PyObject* each
     cdef dict firsts = {}
     nulls = np.zeros(count, np.bool_)
@@ -295,18 +293,18 @@ def scan_objects(cnp.ndarray array not None):
 
 
 def from_objects(cnp.ndarray array not None, bint text, str name):
-    """Copy an object array of str or bytes out.
+    """Copy an object array of str or bytes to offsets and data.
 
     Args:
-        array: one-dimensional and contiguous; None and numpy.ma.masked are null.
-        text: the values are str, else bytes.
-        name: of the column, for errors.
+        array: one-dimensional and contiguous. None and numpy.ma.masked are null.
+        text: whether the values are str. Otherwise they are bytes.
+        name: column name, for errors.
 
     Returns:
-        offsets, data, and a boolean array, True where null, or None without nulls.
+        The offsets, the data, and a boolean array that is True where null. The latter is None if no value is null.
 
     Raises:
-        SchemaError: a value of another type, or text beyond UTF-8.
+        SchemaError: a value has another type, or UTF-8 cannot encode a text.
     """
     cdef int64_t count = array.shape[0], i, size = 0
     cdef Py_ssize_t length = 0
@@ -315,7 +313,7 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
     masked = np.ma.masked
     nulls = np.zeros(count, np.bool_)
     cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
-    # The GIL is held from here to the end and no Python code runs: both passes see the same values.
+    # From here on this thread holds the GIL, and no Python code runs. Both passes therefore see the same values.
     for i in range(count):
         if values[i] == NULL or values[i] == <PyObject*> None or values[i] == <PyObject*> masked:
             null[i] = 1
@@ -340,7 +338,7 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
 
 
 cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name, int64_t row) except NULL:
-    """The bytes of a bytes object, or of a str as UTF-8; a str beyond ASCII keeps its UTF-8."""
+    """Return a bytes object's bytes, or a str's UTF-8 bytes. A str that is not ASCII caches its UTF-8."""
     if text and type(value) is str and PyUnicode_IS_COMPACT_ASCII(value):
         length[0] = PyUnicode_GET_LENGTH(value)
         return <const char*> PyUnicode_1BYTE_DATA(value)
@@ -348,35 +346,35 @@ cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name
         try:
             return PyUnicode_AsUTF8AndSize(value, length)
         except UnicodeEncodeError as error:
-            raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot hold", column=name or None) from error
+            raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot encode", column=name or None) from error
     if not text and isinstance(value, bytes):
         length[0] = PyBytes_GET_SIZE(value)
         return PyBytes_AS_STRING(value)
     expected = "str" if text else "bytes"
-    raise SchemaError(f"value {row} is a {type(value).__name__} among {expected}", column=name or None)
+    raise SchemaError(f"value {row} is a {type(value).__name__}, not {expected}", column=name or None)
 
 
 def from_fixed(cnp.ndarray array not None, str name):
-    """Copy an array of fixed-width strings (U) or bytes (S) out; NULs at the end of a value are left out.
+    """Copy an array of fixed-width strings (U) or bytes (S) to offsets and data, without the NULs at each value's end.
 
     Args:
-        array: one-dimensional, contiguous, native byte order.
-        name: of the column, for errors.
+        array: one-dimensional, contiguous, in native byte order.
+        name: column name, for errors.
 
     Returns:
-        offsets and data, with U as UTF-8.
+        The offsets and the data. Strings are UTF-8.
 
     Raises:
-        SchemaError: a code point beyond UTF-8.
+        SchemaError: UTF-8 cannot encode a code point.
     """
     cdef int64_t count = array.shape[0], size = 0, row = 0
     cdef Py_ssize_t width = array.itemsize
     cdef bint text = array.dtype.kind == "U"
     cdef const uint8_t* values = <const uint8_t*> cnp.PyArray_DATA(array)
     with nogil:
-        size = _measure_fixed(values, width, count, text, &row)
+        size = _fixed(values, width, count, text, NULL, False, NULL, 0, &row)
     if size < 0:
-        raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot hold", column=name or None)
+        raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot encode", column=name or None)
     offsets = _offsets_for(count, size)
     data = np.empty(size, np.uint8)
     cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
@@ -384,14 +382,14 @@ def from_fixed(cnp.ndarray array not None, str name):
     cdef bint wide = size > MAX_INT32
     cdef int64_t copied
     with nogil:
-        copied = _copy_fixed(values, width, count, text, ends, wide, out, size)
+        copied = _fixed(values, width, count, text, ends, wide, out, size, &row)
     if copied != size:
         raise SchemaError("the array changed while it was read", column=name or None)
     return offsets, data
 
 
 cdef inline Py_ssize_t _trimmed(const uint8_t* value, Py_ssize_t width, bint text) noexcept nogil:
-    """Units of a value without the NULs at its end; a unit is four bytes of text or one byte."""
+    """Return a value's length without the NULs at its end, in units. A text unit has four bytes, other units have one byte."""
     cdef Py_ssize_t length = width // 4 if text else width
     if text:
         while length and (<const uint32_t*> value)[length - 1] == 0:
@@ -402,35 +400,28 @@ cdef inline Py_ssize_t _trimmed(const uint8_t* value, Py_ssize_t width, bint tex
     return length
 
 
-cdef int64_t _measure_fixed(
-    const uint8_t* values, Py_ssize_t width, int64_t count, bint text, int64_t* row
-) noexcept nogil:
-    cdef int64_t i, size = 0, length
-    for i in range(count):
-        length = _trimmed(values + i * width, width, text)
-        if text:
-            length = ucs4_utf8_size(<const uint32_t*> (values + i * width), <size_t> length)
-            if length < 0:
-                row[0] = i
-                return Status.BAD_UTF8
-        size += length
-    return size
-
-
-cdef int64_t _copy_fixed(
+cdef int64_t _fixed(
     const uint8_t* values, Py_ssize_t width, int64_t count, bint text,
-    uint8_t* offsets, bint wide, uint8_t* out, int64_t size,
+    uint8_t* offsets, bint wide, uint8_t* out, int64_t size, int64_t* row,
 ) noexcept nogil:
+    """Return the total size of all values in bytes. If offsets is not NULL, also copy the values into out (size bytes).
+
+    A negative result means that UTF-8 cannot encode the value in a row, which is set, or that the values changed.
+    """
     cdef int64_t i, at = 0, length, units
     for i in range(count):
         units = _trimmed(values + i * width, width, text)
         length = ucs4_utf8_size(<const uint32_t*> (values + i * width), <size_t> units) if text else units
-        if length < 0 or length > size - at:
-            return CHANGED
-        if text:
-            ucs4_to_utf8(<const uint32_t*> (values + i * width), <size_t> units, out + at)
-        elif length:
-            memcpy(out + at, values + i * width, length)
+        if length < 0:
+            row[0] = i
+            return Status.BAD_UTF8
+        if offsets != NULL:
+            if length > size - at:
+                return CHANGED
+            if text:
+                ucs4_to_utf8(<const uint32_t*> (values + i * width), <size_t> units, out + at)
+            elif length:
+                memcpy(out + at, values + i * width, length)
+            _put_offset(offsets, wide, i + 1, at + length)
         at += length
-        _put_offset(offsets, wide, i + 1, at)
     return at

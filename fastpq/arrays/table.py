@@ -1,24 +1,32 @@
-"""Table: named columns in memory."""
+"""Table: columns in memory, by name."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, CodedViews, DictionaryValues
+from fastpq.arrays.flat_column import Column, DictionaryValues
+from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryOffsets, BinaryViews, CodedViews
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
-from fastpq.arrays.numpy_output import Nulls, Strings, structured_array, structured_values
-from fastpq.arrays.table_exports import TableExports
+from fastpq.arrays.numpy_output import Nulls, Strings, structured_array
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
-from fastpq.common.extensions import registered
-from fastpq.errors import SchemaError
+from fastpq.common.extensions import export, registered
+from fastpq.common.lazy import LazyModule, package
+from fastpq.errors import LimitError, SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+else:       # types that annotations name, for typing.get_type_hints
+    pandas, polars, pyarrow = LazyModule("pandas"), LazyModule("polars"), LazyModule("pyarrow")
 
 __all__ = [
     "VIEW_DTYPE",
@@ -33,14 +41,14 @@ __all__ = [
     "Table",
 ]
 
-# Rows and columns of a table in text and in a notebook.
+# Row and column counts that a table's text shows, and that a notebook shows.
 TEXT_ROWS, TEXT_COLUMNS = 5, 12
 HTML_ROWS, HTML_COLUMNS = 10, 20
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 class _Items(ItemsView[str, AnyColumn]):
-    """Name and column of each column of a table, also of columns of one name."""
+    """Pairs of name and column, for each column in a table. Names may repeat."""
 
     _mapping: Table
 
@@ -49,7 +57,7 @@ class _Items(ItemsView[str, AnyColumn]):
 
 
 class _Values(ValuesView[AnyColumn]):
-    """Each column of a table, also of columns of one name."""
+    """A table's columns, whose names may repeat."""
 
     _mapping: Table
 
@@ -57,20 +65,20 @@ class _Values(ValuesView[AnyColumn]):
         return iter(self._mapping.columns)
 
 
-class Table(TableExports, Mapping[str, AnyColumn]):
-    """Columns of equal length by name, in order.
+class Table(Mapping[str, AnyColumn]):
+    """Equally long columns, by name and in order.
 
-    A file may repeat names, and so may a table: iteration, ``names``, ``columns`` and ``items`` have every column, and a
-    repeated name in ``[]`` is an error.
+    A file may repeat names, and so may a table. Iteration, ``names``, ``columns`` and ``items`` give every column. A repeated
+    name in ``[]`` is an error.
 
     Args:
-        columns: columns by name, or pairs of name and column. Arrays, lists and Arrow arrays become columns as for
+        columns: columns by name, or pairs of name and column. Arrays, lists and Arrow arrays become columns as in
             ``write_table``.
-        num_rows: number of rows, needed without columns; must agree with the columns otherwise.
-        metadata: texts by key, of the file or of Arrow's schema from which the columns came: kept by writers and by Arrow.
+        num_rows: row count. It is only needed if there are no columns, and must agree with them otherwise.
+        metadata: texts by key, from the file or the Arrow schema that the columns came from. Writers and Arrow exports keep them.
 
     Raises:
-        SchemaError: names of another type than str, or columns of different lengths.
+        SchemaError: a name is not a str, or the columns have different lengths.
     """
 
     __slots__ = ("_by_name", "_pairs", "metadata", "num_rows")
@@ -87,11 +95,11 @@ class Table(TableExports, Mapping[str, AnyColumn]):
     ) -> None:
         self.metadata = NO_METADATA if metadata is None else metadata
         if not isinstance(columns, Mapping) and hasattr(columns, "__arrow_c_stream__"):
-            raise SchemaError(f"a {type(columns).__name__} is no mapping of names to columns; write_table takes the table itself")
+            raise SchemaError(f"a {type(columns).__name__} is not a mapping of column names: write_table takes the table itself")
         self._pairs: list[tuple[str, AnyColumn]] = []
         for name, values in columns.items() if isinstance(columns, Mapping) else columns:
             if not isinstance(name, str):
-                raise SchemaError(f"the name of a column is a str, not {name!r}")
+                raise SchemaError(f"a column name must be a str, not {name!r}")
             column: Any = values if isinstance(values, ColumnBase) else _column_of(values, name)
             num_rows = len(column) if num_rows is None else num_rows
             if len(column) != num_rows:
@@ -102,7 +110,7 @@ class Table(TableExports, Mapping[str, AnyColumn]):
 
     @classmethod
     def _made(cls, pairs: list[tuple[str, AnyColumn]], num_rows: int) -> Table:
-        """A table of names and columns of this length from a reader: nothing is checked."""
+        """Return a table with a reader's names and columns, without any check."""
         table = object.__new__(cls)
         table._pairs, table._by_name, table.num_rows = pairs, dict(pairs), num_rows
         table.metadata = NO_METADATA
@@ -112,26 +120,30 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         return partial(Table, num_rows=self.num_rows, metadata=dict(self.metadata)), (self._pairs,)
 
     def _of(self, columns: Iterable[AnyColumn], num_rows: int | None = None) -> Table:
-        """A table of the same names.
+        """Return a table with the same names, without any check.
 
         Args:
             columns: the columns, in order.
-            num_rows: number of rows; None for as many as before.
+            num_rows: row count, or None for the present row count.
         """
-        num_rows = self.num_rows if num_rows is None else num_rows
-        return Table(zip(self.names, columns, strict=True), num_rows=num_rows, metadata=self.metadata)
+        pairs = [*zip([name for name, _ in self._pairs], columns, strict=True)]
+        table = Table._made(pairs, self.num_rows if num_rows is None else num_rows)
+        table.metadata = self.metadata
+        return table
 
     def with_metadata(self, metadata: Mapping[str, str]) -> Table:
-        """The same columns with other metadata.
+        """Return the same columns with other metadata.
 
         Args:
             metadata: texts by key.
         """
-        return Table(self._pairs, num_rows=self.num_rows, metadata=metadata)
+        table = Table._made(self._pairs, self.num_rows)
+        table.metadata = metadata
+        return table
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """The columns' names."""
         return [name for name, _ in self._pairs]
 
     @property
@@ -141,27 +153,27 @@ class Table(TableExports, Mapping[str, AnyColumn]):
 
     @property
     def _is_plain(self) -> bool:
-        """Whether all columns are flat, and none has an Arrow field."""
+        """Whether all columns are flat and none has an Arrow field."""
         return not any(column.is_nested or column.arrow is not None for column in self.columns)
 
     @property
     def num_columns(self) -> int:
-        """How many columns there are; ``len`` is the same."""
+        """Column count, like ``len``."""
         return len(self._pairs)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns; see Column.nbytes."""
+        """Total size of the columns in bytes, as Column.nbytes counts it."""
         return sum(column.nbytes for column in self.columns)
 
     @property
     def schema(self) -> ParquetSchema:
-        """The schema of a file of the table."""
+        """Schema that a file with this table has."""
         return ParquetSchema.of([(name, column.type, column.nullable) for name, column in self._pairs])
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and number of columns."""
+        """Row count and column count."""
         return self.num_rows, len(self._pairs)
 
     @overload
@@ -169,42 +181,42 @@ class Table(TableExports, Mapping[str, AnyColumn]):
     @overload
     def __getitem__(self, name: slice) -> Table: ...
     def __getitem__(self, name: Any) -> AnyColumn | Table:
-        """The column of a name, or the table of a slice of the rows.
+        """Return the column with a name, or a slice of the rows as a table.
 
         Args:
-            name: name of the column, or a slice.
+            name: column name, or a slice.
 
         Raises:
-            SchemaError: there is no column of the name, or there are several.
+            SchemaError: there is no column with the name, or there are several.
         """
         if isinstance(name, slice):
             return self._of((column[name] for column in self.columns), len(range(self.num_rows)[name]))
         if isinstance(name, list):
-            raise SchemaError(f"one column has one name; select({name!r}) is a table of several columns")
+            raise SchemaError(f"a list is not a column name: select({name!r}) gives a table of several columns")
         try:
-            found = self._by_name[name]
+            column = self._by_name[name]
         except KeyError:
             more = "" if len(self) <= 10 else f" and {len(self) - 10} more"
-            raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
+            raise SchemaError(f"there is no column {name!r}: the table has {self.names[:10]}{more}") from None
         if len(self._by_name) < len(self._pairs):
             self._check_unique([name])
-        return found
+        return column
 
     def _check_unique(self, names: Iterable[str]) -> None:
-        """Refuse names of several columns."""
+        """Raise SchemaError if several columns have one of the names."""
         counts = Counter(self.names)
         for name in names:
             if counts[name] > 1:
-                raise SchemaError(f"there are {counts[name]} columns {name!r}: take one of table.columns by its number")
+                raise SchemaError(f"there are {counts[name]} columns {name!r}: take one from table.columns by its number")
 
     def flat(self, name: str) -> Column:
-        """The flat column of a name.
+        """Return the flat column with a name.
 
         Args:
-            name: name of the column.
+            name: column name.
 
         Raises:
-            SchemaError: there is no column of the name, or the column is nested.
+            SchemaError: there is no column with the name, or it is nested.
         """
         column = self[name]
         if column.is_nested:
@@ -212,11 +224,11 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         return column
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The column of a name, or the default where there is none.
+        """Return the column with a name, or the default.
 
         Args:
-            name: name of the column.
-            default: returned where there is none.
+            name: column name.
+            default: the result if there is no such column.
         """
         if name not in self._by_name:
             return default
@@ -232,46 +244,48 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         return len(self._pairs)
 
     def items(self) -> ItemsView[str, AnyColumn]:
-        """Name and column of each column."""
+        """Return pairs of name and column, for each column."""
         return _Items(self)
 
     def values(self) -> ValuesView[AnyColumn]:
-        """Each column."""
+        """Return the columns."""
         return _Values(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self.equals(other)
 
-    __hash__ = None  # type: ignore[assignment]  # tables compare by their values
+    __hash__ = None  # type: ignore[assignment]  # tables are compared by their values
 
     def __repr__(self) -> str:
-        return to_text(self._view(0, TEXT_COLUMNS))         # logs and crash reports take the repr: no values
+        return to_text(self._view(0, TEXT_COLUMNS))         # no values: logs and crash reports use the repr
 
     def __str__(self) -> str:
         return to_text(self._view(TEXT_ROWS, TEXT_COLUMNS))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For IPython, where a person asks to see the table: with values."""
+        """Print the table with values: IPython calls this when a person wants to see it."""
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
         return to_html(self._view(HTML_ROWS, HTML_COLUMNS))
 
     def _view(self, most_rows: int, most_columns: int) -> View:
-        """Shape, names, types and the first values; no values where ``most_rows`` is 0."""
-        from fastpq.arrays.preview import is_number, type_text, value_texts
+        """Return a display that has the shape, names, types and first values. If ``most_rows`` is 0, it has no values."""
+        from fastpq.arrays.preview import is_number, type_text
 
-        shown = min(self.num_rows, most_rows)
+        visible_rows = min(self.num_rows, most_rows)
         some = list(islice(self._pairs, most_columns))
-        headings = [Heading(name, type_text(column.type), is_number(column)) for name, column in some]
-        columns = [value_texts(column, 0, shown) for _, column in some]
-        notes = [more(self.num_rows, shown, "row") if most_rows else "", more(len(self), len(some), "column")]
-        facts = [counted(self.num_rows, "row"), counted(len(self), "column"), of_bytes(self.nbytes)]
+        headings = [Heading(name, type_text(column.type), is_number(column.type)) for name, column in some]
+        columns = [column._value_texts(0, visible_rows) for _, column in some]
+        notes = [more(self.num_rows, visible_rows, "row") if most_rows else "", more(len(self), len(some), "column")]
+        facts = [counted(self.num_rows, "row"), counted(len(self), "column")]
+        with suppress(LimitError):      # a type may be nested too deep for the stack
+            facts.append(of_bytes(self.nbytes))
         grid = Grid(headings, list(zip(*columns, strict=True)), "; ".join(filter(None, notes)))
         return View("Table", facts, grid if some else None)
 
     def equals(self, other: Table) -> bool:
-        """Whether names, their order, rows and all columns are equal (``Column.equals``).
+        """Return whether the names, their order, the row counts and all columns are equal (``Column.equals``).
 
         Args:
             other: another table.
@@ -281,104 +295,107 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         return all(mine.equals(theirs) for mine, theirs in zip(self.columns, other.columns, strict=True))
 
     def select(self, names: Iterable[str]) -> Table:
-        """The table of some columns, in the order asked.
+        """Return a table with some columns, in the given order.
 
         Args:
-            names: names of columns.
+            names: column names.
 
         Raises:
-            SchemaError: there is no column of a name, or there are several.
+            SchemaError: there is no column with one of the names, or there are several.
         """
         return Table({name: self[name] for name in _names(names)}, num_rows=self.num_rows, metadata=self.metadata)
 
     def drop(self, names: Iterable[str]) -> Table:
-        """The table without some columns.
+        """Return the table without some columns.
 
         Args:
-            names: names of columns.
+            names: column names.
 
         Raises:
-            SchemaError: there is no column of a name.
+            SchemaError: there is no column with one of the names.
         """
         names = _names(names)
         for name in names:
             if name not in self._by_name:
-                self[name]      # raises the error with the names there are
-        kept = [(name, column) for name, column in self._pairs if name not in names]
-        return Table(kept, num_rows=self.num_rows, metadata=self.metadata)
+                self[name]      # raises the error that lists the names
+        remaining = [(name, column) for name, column in self._pairs if name not in names]
+        return Table(remaining, num_rows=self.num_rows, metadata=self.metadata)
 
     def rename(self, names: Mapping[str, str]) -> Table:
-        """The table with other names of some columns.
+        """Return the table with new names for some columns.
 
         Args:
-            names: new names by present names.
+            names: new names by old names.
 
         Raises:
-            SchemaError: there is no column of a name, there are several, or a new name is another column's.
+            SchemaError: there is no column with an old name, there are several, or another column has a new name already.
         """
         for name in names:
             self[name]
         pairs = [(names.get(name, name), column) for name, column in self._pairs]
         for name in names.values():
             if sum(name == other for other, _ in pairs) > 1:
-                raise SchemaError("there is another column of the name", column=name)
+                raise SchemaError(f"two columns would have the name {name!r}", column=name)
         return Table(pairs, num_rows=self.num_rows, metadata=self.metadata)
 
     def add(self, name: str, values: Any) -> Table:
-        """The table with one more column at the end.
+        """Return the table with one more column at the end.
 
         Args:
-            name: name of the column.
-            values: a column, an array, a list or an Arrow array of ``num_rows`` values.
+            name: column name.
+            values: a column, an array, a list or an Arrow array with ``num_rows`` values.
 
         Raises:
-            SchemaError: there is a column of the name, or values of another number or of no type.
+            SchemaError: a column has the name already, or the values have another length or no known type.
         """
         if name in self._by_name:
-            raise SchemaError("there is a column of the name; drop(...) first to replace the column", column=name)
+            raise SchemaError("the table has a column with this name: call drop(...) first to replace it", column=name)
         num_rows = self.num_rows if self._pairs or self.num_rows else None
         return Table([*self._pairs, (name, values)], num_rows=num_rows, metadata=self.metadata)
 
     def slice(self, start: int = 0, stop: int | None = None) -> Table:
-        """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``.
+        """Return rows ``start`` to ``stop - 1``. Memory is shared as in ``Column.slice``.
 
         Args:
             start: first row.
-            stop: row behind the last; None for all rows from start on.
+            stop: one after the last row, or None for all rows from start on.
         """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
         return self._of((column.slice(start, stop) for column in self.columns), max(stop - start, 0))
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Any:
-        """Every column as a NumPy array (``Column.to_numpy``), by name; or all columns as one structured array.
+        """Return a dict of NumPy arrays by column name (``Column.to_numpy``), or one structured array.
 
         Args:
             nulls: as for ``Column.to_numpy``.
-            strings: as for ``Column.to_numpy``; fields of a structured array hold text as ``"object"``.
-            structured: whether to return one array of shape (num_rows,) with a field for each column, masked if a column is;
-                structs are structured fields, or complex numbers (``StructColumn.to_numpy``).
+            strings: as for ``Column.to_numpy``. A structured array always holds text as ``"object"``.
+            structured: whether to return one array with shape (num_rows,) and a field for each column. It is masked if a column
+                is masked. Structs are structured fields or complex numbers (``StructColumn.to_numpy``).
 
         Raises:
-            SchemaError: also, two columns of one name.
+            SchemaError: two columns have the same name, or a column cannot show its nulls in this way.
         """
         self._check_unique(self.names)
         if structured:
-            return structured_array({name: structured_values(column, nulls) for name, column in self._pairs}, self.num_rows)
+            arrays = {name: column.to_numpy(nulls=nulls, strings="object", structured=True) for name, column in self._pairs}
+            return structured_array(arrays, self.num_rows)
         return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """A dict for each row (values as in ``Column.to_pylist``).
+        """Return a dict for each row, with values as in ``Column.to_pylist``.
 
         Raises:
-            SchemaError: two columns of one name.
+            SchemaError: two columns have the same name.
         """
         return list(self.rows())
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A dict for each row (values as in ``Column.to_pylist``), some thousand rows made at a time.
+        """Return an iterator over the rows as dicts, with values as in ``Column.to_pylist``.
+
+        It converts a few thousand rows at a time.
 
         Raises:
-            SchemaError: two columns of one name.
+            SchemaError: two columns have the same name.
         """
         self._check_unique(self.names)
         names = self.names
@@ -386,25 +403,99 @@ class Table(TableExports, Mapping[str, AnyColumn]):
             return iter([{} for _ in range(self.num_rows)])
         return (dict(zip(names, row, strict=True)) for row in zip(*self.columns, strict=True))
 
+    def to_pandas(self, dtype_backend: Any = None) -> pandas.DataFrame:
+        """Return the table as a DataFrame. The index, labels and dtypes follow pandas' metadata (``read_pandas``).
+
+        Args:
+            dtype_backend: as for ``read_pandas``.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+            SchemaError: dtype_backend has an unknown value.
+        """
+        function = registered("to_pandas")
+        assert function is not None, "fastpq registers the functions of fastpq.convert"
+        return cast("pandas.DataFrame", function(self, dtype_backend))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table as a pyarrow.Table. Memory is shared where layouts agree. Unions and decimals follow the Arrow fields.
+
+        Raises:
+            UnsupportedError: pyarrow is not installed.
+        """
+        return package("pyarrow", "Table.to_arrow").table(_RequestedTable(self, "pyarrow_request"))
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the table as a polars.DataFrame.
+
+        Text and bytes are not copied. ``polars.DataFrame(table)`` copies text whose Arrow field has offsets, as pyarrow's has.
+
+        Raises:
+            UnsupportedError: Polars is not installed.
+        """
+        frame = package("polars", "Table.to_polars").DataFrame(_RequestedTable(self, "polars_request"))
+        return cast("polars.DataFrame", frame)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Raise an error, because NumPy and pandas would otherwise use the column names as values.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError(
+            "a Table is not an array: use Table.to_numpy() for one array per column, Table.to_numpy(structured=True) for one "
+            "structured array, or Table.to_pandas() for a DataFrame"
+        )
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the column types as the Arrow PyCapsule "arrow_schema" for a struct."""
+        return export("schema", self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as the Arrow PyCapsule "arrow_array_stream", which has one record batch."""
+        return export("stream", self, requested_schema)
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Table:
+        """Return a table with a row for each dict. The columns are the keys, in the order in which they first appear.
+
+        Args:
+            rows: dicts from names to values, as ``to_rows`` returns them. A name that a dict lacks is null in its row.
+
+        Raises:
+            TypeError: a row is not a mapping.
+            SchemaError: the values of a column have no common type.
+        """
+        all_rows = list(rows)
+        for number, row in enumerate(all_rows):
+            if not isinstance(row, Mapping):
+                raise TypeError(f"row {number} must be a dict, not a {type(row).__name__}")
+        names = dict.fromkeys(name for row in all_rows for name in row)
+        return cls({name: [row.get(name) for row in all_rows] for name in names}, num_rows=len(all_rows))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a dict for each row, as ``to_pylist`` does."""
+        return self.to_pylist()
+
     @staticmethod
     def concat(tables: Sequence[Table]) -> Table:
-        """The rows of tables of the same columns, one after another.
+        """Return one table with all rows from several tables that have the same columns.
 
-        Strings keep their layout: the bytes of views are shared, the bytes of offsets copied, dictionaries stay if all
-        parts have equal ones, and different layouts become views. A column is nullable if one of its parts is.
+        Strings keep their layout. Bytes in views are shared, and bytes in offsets are copied. Dictionaries stay if they are equal
+        in all parts. Different layouts become views. A column is nullable if one of its parts is nullable.
 
         Args:
             tables: at least one table.
 
         Raises:
-            SchemaError: no table, or tables whose names or types differ, or whose durations have different units.
+            SchemaError: there is no table, or the tables differ in names, types or duration units.
         """
         if not tables:
-            raise SchemaError("there is no table to concatenate")
+            raise SchemaError("at least one table is needed")
         first = tables[0]
         for number, table in enumerate(tables):
             if table.names != first.names:
-                raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
+                raise SchemaError(f"table {number} has the columns {table.names}, but table 0 has {first.names}")
         from fastpq.arrays.concat import concat_columns
 
         parts = zip(*(table.columns for table in tables), strict=True)
@@ -412,8 +503,23 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         return first._of(columns, sum(table.num_rows for table in tables))
 
 
+class _RequestedTable:
+    """A table that is exported in the types and layouts that suit one consumer.
+
+    Args:
+        table: the table.
+        request: ``"pyarrow_request"`` (fastpq.arrow.original_types) or ``"polars_request"`` (fastpq.arrow.view_request).
+    """
+
+    def __init__(self, table: Table, request: str) -> None:
+        self._table, self._request = table, request
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return export("stream", self._table, export(self._request, self._table) or requested_schema)
+
+
 def _column_of(values: Any, name: str) -> AnyColumn:
-    """The column of an array, a list or an Arrow array."""
+    """Return an array, a list or an Arrow array as a column."""
     function = registered("column_of")
     assert function is not None, "fastpq registers the functions of fastpq.convert"
     column: AnyColumn = function(values, name=name)
@@ -422,5 +528,5 @@ def _column_of(values: Any, name: str) -> AnyColumn:
 
 def _names(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
-        raise SchemaError(f"a list of names is needed, not the one name {names!r}")
+        raise SchemaError(f"a list of names is needed, not the single name {names!r}")
     return list(names)

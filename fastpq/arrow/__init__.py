@@ -1,13 +1,12 @@
-"""Export and import of columns and tables through the Arrow C data and C stream interfaces; no Arrow library is needed.
+"""Export and import of columns and tables through Arrow's C data and C stream interfaces. No Arrow library is needed.
 
-Schemas, arrays and streams are exchanged as PyCapsules. Each column type is exported in the format of
-``ColumnType.arrow_format``, and each flat format is imported as the type listed in ``fastpq.arrow.formats``. Where the layouts
-agree, no value is copied: NumPy arrays share a producer's memory and keep the producer's array alive, and a consumer's arrays
-share the memory of NumPy arrays.
+Schemas, arrays and streams are exchanged as PyCapsules. ``ColumnType.arrow_format`` is the exported format of each column
+type. Each flat format is imported as the type that ``fastpq.arrow.formats`` lists. No value is copied where the layouts agree:
+NumPy arrays share a producer's memory and keep its array alive, and a consumer's arrays share the memory of NumPy arrays.
 
-Import: capsules_in takes capsules, fields reads columns (flat_import the flat ones), importing makes tables. Export: exporting
-chooses each format, capsules_out makes capsules. hints stores and restores Arrow fields of a file (ipc_schema, flatbuffer), and
-restoring converts values back to Arrow types without a Parquet type.
+Import: capsules_in takes capsules, fields reads columns (flat_import reads flat ones), and importing makes tables. Export:
+exporting chooses each format, and capsules_out makes capsules. hints stores a file's Arrow fields and restores them (ipc_schema
+and flatbuffer do the encoding). restoring converts values back to Arrow types that Parquet does not have.
 https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
@@ -16,20 +15,27 @@ from typing import TYPE_CHECKING
 from fastpq.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from fastpq.arrow.canonical import GEOARROW_WKB, geospatial_metadata
     from fastpq.arrow.exporting import export_array, export_schema, export_stream
     from fastpq.arrow.importing import import_batches, import_column, import_table
 
-__all__ = ["export_array", "export_schema", "export_stream", "import_batches", "import_column", "import_table"]
+__all__ = [
+    "GEOARROW_WKB",
+    "export_array",
+    "export_schema",
+    "export_stream",
+    "geospatial_metadata",
+    "import_batches",
+    "import_column",
+    "import_table",
+]
 
-# The module of each public name, imported at the first use of the name.
-_MODULE_OF = {
-    "export_array": "fastpq.arrow.exporting",
-    "export_schema": "fastpq.arrow.exporting",
-    "export_stream": "fastpq.arrow.exporting",
-    "import_batches": "fastpq.arrow.importing",
-    "import_column": "fastpq.arrow.importing",
-    "import_table": "fastpq.arrow.importing",
+# The names that each module defines. The module is imported when one of them is first used.
+_NAMES_OF = {
+    "fastpq.arrow.canonical": ("GEOARROW_WKB", "geospatial_metadata"),
+    "fastpq.arrow.exporting": ("export_array", "export_schema", "export_stream"),
+    "fastpq.arrow.importing": ("import_batches", "import_column", "import_table"),
 }
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+    __getattr__, __dir__ = lazy_names(__name__, _NAMES_OF)

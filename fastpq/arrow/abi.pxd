@@ -1,4 +1,4 @@
-"""The structures of the Arrow C data interface and C stream interface, in the layout of the specification."""
+"""Structures that the Arrow C data interface and the Arrow C stream interface define."""
 
 from libc.stdint cimport int64_t
 

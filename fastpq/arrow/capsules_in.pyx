@@ -1,8 +1,8 @@
-"""Import of Arrow capsules: schemas as FieldNodes, arrays and streams as owners of a producer's memory.
+"""Import of Arrow capsules: schemas become FieldNodes, arrays and streams become owners of the producer's memory.
 
-Every structure is moved out of its capsule and released exactly once: a schema after reading, an array with the last NumPy
-array over its buffers, a stream when closed or deallocated. Calls of a stream run without the GIL, because the producer may wait
-for threads in need of the GIL.
+Every structure is moved out of its capsule and released exactly once. A schema is released after it is read. An array is
+released with the last NumPy array over its buffers. A stream is released when it is closed or deallocated. A stream is called
+without the GIL, because the producer may wait for threads that need the GIL.
 """
 
 cimport numpy as cnp
@@ -17,31 +17,31 @@ from fastpq.errors import LimitError, SchemaError
 
 cnp.import_array()
 
-# Most values of an array, and most before its offset: (length + offset) * 32 fits int64. 32 bytes, of decimal256, is the
-# greatest width of a format without a declared width.
+# Largest array length and largest array offset. With them, (length + offset) * 32 fits int64. 32 bytes (decimal256) is the
+# largest width among the formats that do not declare their width.
 cdef int64_t MAX_LENGTH = INT64_MAX // 64
 
 
 cdef void* structure(object capsule, const char* name) except NULL:
     if not PyCapsule_IsValid(capsule, name):
-        raise SchemaError(f"expected a capsule named {(<bytes> name).decode()!r}, got {capsule!r}")
+        raise SchemaError(f"expected a capsule named {(<bytes> name).decode()!r}, not {capsule!r}")
     return PyCapsule_GetPointer(capsule, name)
 
 
 cdef enum:
-    MAX_DEPTH = 64      # most levels of nested types below a table; bounds the recursion of read_schema
+    MAX_DEPTH = 64      # largest nesting depth of a column's type, which limits how deep read_schema recurses
 
 
 # ---- schema
 
 def take_schema(capsule):
-    """Read and release the schema in ``capsule``.
+    """Read and release the schema in a capsule.
 
     Returns:
         The schema as a FieldNode.
 
     Raises:
-        SchemaError: the schema was released or moved already, or breaks the rules of the C data interface.
+        SchemaError: the schema was released or moved already, or it breaks a rule in the C data interface.
     """
     cdef ArrowSchema* source = <ArrowSchema*> structure(capsule, "arrow_schema")
     cdef ArrowSchema schema
@@ -56,16 +56,16 @@ def take_schema(capsule):
 
 
 cdef object read_schema(const ArrowSchema* schema, int depth):
-    """The FieldNode of a schema; raises LimitError below ``depth`` levels of children."""
+    """Return a schema as a FieldNode. Raise LimitError if its children have more than ``depth`` levels."""
     cdef int64_t i
     cdef list children = []
     if schema.format == NULL:
         raise SchemaError("an Arrow schema has no format string")
     name = b"" if schema.name == NULL else <bytes> schema.name
     if schema.n_children < 0 or (schema.n_children > 0 and schema.children == NULL):
-        raise SchemaError(f"an Arrow schema claims {schema.n_children} children and has no list of them")
+        raise SchemaError(f"an Arrow schema claims {schema.n_children} children but has no list of them")
     if schema.n_children > 0 and depth == 0:
-        raise LimitError(f"an Arrow type nested deeper than {MAX_DEPTH} levels, or a nested dictionary")
+        raise LimitError(f"an Arrow type is nested deeper than {MAX_DEPTH} levels, or is a nested dictionary")
     for i in range(schema.n_children):
         if schema.children[i] == NULL or schema.children[i].release == NULL:
             raise SchemaError(f"child {i} of an Arrow schema is missing or was released")
@@ -83,7 +83,7 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
 
 
 cdef dict read_metadata(const char* packed):
-    """The key-value pairs of ``ArrowSchema.metadata``; None for NULL."""
+    """Return the key-value pairs of ``ArrowSchema.metadata``, or None for NULL."""
     cdef dict metadata = {}
     if packed == NULL:
         return None
@@ -98,7 +98,7 @@ cdef int32_t read_length(const char** cursor) except -1:
     memcpy(&length, cursor[0], sizeof(length))
     cursor[0] += sizeof(length)
     if length < 0:
-        raise SchemaError(f"the metadata of an Arrow schema holds the length {length}")
+        raise SchemaError(f"the metadata of an Arrow schema has the negative length {length}")
     return length
 
 
@@ -112,11 +112,22 @@ cdef bytes read_bytes(const char** cursor):
 # ---- array
 
 cdef class ForeignArray:
-    """An ArrowArray of a producer: owned, and released on deallocation, or part of another ForeignArray and borrowed."""
+    """A producer's ArrowArray.
 
-    cdef ArrowArray own     # an owned structure; zeros for a borrowed one
+    It is either owned and released on deallocation, or borrowed from another ForeignArray.
+
+    Attributes:
+        length: value count.
+        offset: number of values that the buffers have before the array's first value.
+        null_count: number of nulls, or -1 if the producer has not counted them.
+        n_buffers: number of buffers.
+        n_children: number of children.
+    """
+
+    cdef ArrowArray own     # the owned structure, or zeros if it is borrowed
     cdef ArrowArray* array  # the structure, owned or borrowed
-    cdef object parent      # owner of a borrowed structure; None otherwise
+    cdef object parent      # ForeignArray that owns a borrowed structure, else None
+    cdef readonly int64_t length, offset, null_count, n_buffers, n_children
 
     def __cinit__(self):
         memset(&self.own, 0, sizeof(ArrowArray))
@@ -126,45 +137,34 @@ cdef class ForeignArray:
         if self.own.release != NULL:
             self.own.release(&self.own)
 
-    @property
-    def length(self):
-        """Number of values."""
-        return self.array.length
+    cdef ForeignArray checked(self):
+        """Check the structure's numbers, and return this ForeignArray with them."""
+        check_array(self.array)
+        self.length, self.offset, self.null_count = self.array.length, self.array.offset, self.array.null_count
+        self.n_buffers, self.n_children = self.array.n_buffers, self.array.n_children
+        return self
 
-    @property
-    def offset(self):
-        """Number of values in the buffers before the array's first value."""
-        return self.array.offset
-
-    @property
-    def null_count(self):
-        """Number of nulls; -1 where the producer has not counted nulls."""
-        return self.array.null_count
-
-    @property
-    def n_buffers(self):
-        """Number of buffers."""
-        return self.array.n_buffers
-
-    @property
-    def n_children(self):
-        """Number of children."""
-        return self.array.n_children
+    cdef ForeignArray borrow(self, ArrowArray* array):
+        """Return a structure inside this array as a ForeignArray, which keeps this array alive."""
+        cdef ForeignArray borrowed_array = ForeignArray()
+        borrowed_array.array = array
+        borrowed_array.parent = self
+        return borrowed_array.checked()
 
     def buffer(self, int64_t index, int64_t size):
-        """A buffer as a NumPy array over the producer's memory.
+        """Return a buffer as a NumPy array over the producer's memory.
 
         Args:
-            index: number of the buffer, from 0.
-            size: bytes of the buffer, computed from the array's length and type.
+            index: buffer index.
+            size: buffer size in bytes, computed from the array's length and type.
 
         Returns:
-            Read-only uint8 array of ``size`` bytes, which keeps the ForeignArray alive; None for a NULL pointer.
+            A read-only uint8 array of ``size`` bytes, which keeps the ForeignArray alive. None for a NULL pointer.
         """
         cdef cnp.npy_intp shape = size
         cdef const void* data
         if index < 0 or index >= self.array.n_buffers or size < 0:
-            raise SchemaError(f"an Arrow array has {self.array.n_buffers} buffers, and {size} bytes of buffer {index} are needed")
+            raise SchemaError(f"{size} bytes of buffer {index} are needed, but an Arrow array has {self.array.n_buffers} buffers")
         data = self.array.buffers[index]
         if data == NULL:
             return None
@@ -174,7 +174,7 @@ cdef class ForeignArray:
         return view
 
     def take_children(self):
-        """Move the children out, each into an owner of its own, and release this array, as the C data interface requires."""
+        """Move each child into its own owner, and release this array, as the C data interface requires."""
         cdef int64_t i
         cdef ForeignArray child
         cdef list children = []
@@ -191,73 +191,61 @@ cdef class ForeignArray:
         self.own.release(&self.own)
         memset(&self.own, 0, sizeof(ArrowArray))
         for child in children:
-            check_array(child.array)
+            child.checked()
         return children
 
     def child(self, int64_t index):
-        """A child as a borrowed ForeignArray, which keeps this array alive.
+        """Return a child as a borrowed ForeignArray, which keeps this array alive.
 
         Args:
-            index: number of the child, from 0 to n_children - 1.
+            index: child index, less than n_children.
         """
-        cdef ForeignArray child = ForeignArray()
         if not 0 <= index < self.array.n_children or self.array.children[index] == NULL:
             raise SchemaError(f"child {index} of an Arrow array is missing")
         if self.array.children[index].release == NULL:
             raise SchemaError(f"child {index} of an Arrow array was released")
-        child.array = self.array.children[index]
-        child.parent = self
-        check_array(child.array)
-        return child
+        return self.borrow(self.array.children[index])
 
     def dictionary(self):
-        """The dictionary as a borrowed ForeignArray, which keeps this array alive; None without a dictionary."""
-        cdef ForeignArray dictionary
-        if self.array.dictionary == NULL:
-            return None
-        dictionary = ForeignArray()
-        dictionary.array = self.array.dictionary
-        dictionary.parent = self
-        check_array(dictionary.array)
-        return dictionary
+        """Return the dictionary as a borrowed ForeignArray that keeps this array alive, or None if there is no dictionary."""
+        return None if self.array.dictionary == NULL else self.borrow(self.array.dictionary)
 
 
 cdef int check_array(const ArrowArray* array) except -1:
-    """Raise SchemaError for an array with numbers impossible for every type."""
+    """Raise SchemaError if an array has numbers that no type allows."""
     if array.length < 0 or array.offset < 0 or array.length > MAX_LENGTH or array.offset > MAX_LENGTH:
-        raise SchemaError(f"an Arrow array has length {array.length} and offset {array.offset}")
+        raise SchemaError(f"an Arrow array has the impossible length {array.length} or offset {array.offset}")
     if array.null_count < -1 or array.null_count > array.length:
         raise SchemaError(f"an Arrow array of {array.length} values claims {array.null_count} nulls")
     if array.n_buffers < 0 or (array.n_buffers > 0 and array.buffers == NULL):
-        raise SchemaError(f"an Arrow array claims {array.n_buffers} buffers and has no list of them")
+        raise SchemaError(f"an Arrow array claims {array.n_buffers} buffers but has no list of them")
     if array.n_children < 0 or (array.n_children > 0 and array.children == NULL):
-        raise SchemaError(f"an Arrow array claims {array.n_children} children and has no list of them")
+        raise SchemaError(f"an Arrow array claims {array.n_children} children but has no list of them")
     return 0
 
 
 def take_array(capsule):
-    """Move the array out of ``capsule``.
+    """Move the array out of a capsule.
 
     Returns:
-        A ForeignArray, the array's owner.
+        A ForeignArray, which owns the array.
 
     Raises:
         SchemaError: the array was released or moved already, or has impossible numbers.
     """
     cdef ArrowArray* source = <ArrowArray*> structure(capsule, "arrow_array")
-    cdef ForeignArray taken = ForeignArray()
+    cdef ForeignArray array = ForeignArray()
     if source.release == NULL:
         raise SchemaError("the Arrow array was released or consumed already")
-    taken.own = source[0]
+    array.own = source[0]
     source.release = NULL
-    check_array(taken.array)
-    return taken
+    return array.checked()
 
 
 # ---- stream
 
 cdef class ForeignStream:
-    """Owner of a producer's ArrowArrayStream, moved out of ``capsule``; an iterator of its arrays.
+    """An iterator over the arrays in a producer's ArrowArrayStream, which is moved out of a capsule.
 
     Raises:
         SchemaError: the stream was released or consumed already, or the producer reports an error.
@@ -280,7 +268,7 @@ cdef class ForeignStream:
             code = self.stream.get_schema(&self.stream, &schema)
         self.check(code, "schema")
         if schema.release == NULL:
-            raise SchemaError("the producer of an Arrow stream gave a released schema")
+            raise SchemaError("the producer of an Arrow stream returned a released schema")
         try:
             self.schema = read_schema(&schema, MAX_DEPTH)
         finally:
@@ -300,24 +288,23 @@ cdef class ForeignStream:
         with nogil:
             code = self.stream.get_next(&self.stream, &array.own)
         if code != 0:
-            memset(&array.own, 0, sizeof(ArrowArray))  # a failed call leaves undefined bytes
+            memset(&array.own, 0, sizeof(ArrowArray))  # a failed call may leave undefined bytes
         self.check(code, "next array")
         if array.own.release == NULL:
             self.close()
             raise StopIteration
-        check_array(array.array)
-        return array
+        return array.checked()
 
     cpdef close(self):
-        """Release the stream; arrays taken from the stream stay valid."""
+        """Release the stream. Arrays from the stream stay valid."""
         if self.stream.release != NULL:
             with nogil:
                 self.stream.release(&self.stream)
 
-    cdef int check(self, int code, str what) except -1:
+    cdef int check(self, int code, str part) except -1:
         cdef const char* message
         if code == 0:
             return 0
         message = self.stream.get_last_error(&self.stream)
         reason = (<bytes> (strerror(code) if message == NULL else message)).decode(errors="replace")
-        raise SchemaError(f"the producer of an Arrow stream failed to give its {what}: {reason}")
+        raise SchemaError(f"the producer of an Arrow stream failed to return its {part}: {reason}")

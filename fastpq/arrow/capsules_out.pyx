@@ -1,7 +1,7 @@
-"""Export of FieldNodes and ArrayNodes in Arrow capsules: ArrowSchema, ArrowArray and ArrowArrayStream for a consumer.
+"""Export of FieldNodes and ArrayNodes as Arrow capsules: ArrowSchema, ArrowArray and ArrowArrayStream for a consumer.
 
-A schema is C memory alone. An array keeps a tuple of the NumPy arrays under its buffers. The array's release callback takes the
-GIL and drops the tuple, in any thread. A consumer may move a structure or a child out and release the moved one later.
+A schema consists of C memory only. An array keeps a tuple with the NumPy arrays whose memory its buffers use. Its release
+callback acquires the GIL and drops the tuple, in any thread. A consumer may move a structure or a child out and release it later.
 """
 
 cimport numpy as cnp
@@ -45,8 +45,8 @@ cdef void drop_schema(ArrowSchema* schema) noexcept nogil:
         free(schema)
 
 
-cdef char* copied(bytes text) except NULL:
-    """``text`` and a terminating zero in C memory."""
+cdef char* c_copy(bytes text) except NULL:
+    """Return a copy of the text, with a terminating zero, in C memory."""
     cdef char* copy = <char*> malloc(len(text) + 1)
     if copy == NULL:
         raise MemoryError
@@ -56,7 +56,7 @@ cdef char* copied(bytes text) except NULL:
 
 cdef bytes c_string(str text):
     if "\0" in text:
-        raise SchemaError(f"the name {text!r} holds a zero byte, which Arrow's C data interface cannot carry")
+        raise SchemaError(f"the name {text!r} has a zero byte, which Arrow's C data interface cannot represent")
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -75,24 +75,24 @@ cdef bytes length_prefix(int32_t length):
 
 
 cdef int fill_schema(ArrowSchema* schema, object node) except -1:
-    """Write ``node`` into ``schema``; where it raises, ``schema`` is released."""
+    """Write a node into a schema. If this raises an exception, the schema is released."""
     cdef int64_t i
     memset(schema, 0, sizeof(ArrowSchema))
     schema.release = release_schema
     try:
         schema.flags = node.flags
-        schema.format = copied(node.format.encode())
-        schema.name = copied(c_string(node.name))
+        schema.format = c_copy(node.format.encode())
+        schema.name = c_copy(c_string(node.name))
         if node.metadata:
-            schema.metadata = copied(packed_metadata(node.metadata))
+            schema.metadata = c_copy(packed_metadata(node.metadata))
         if node.children:
-            schema.children = <ArrowSchema**> zeroed(len(node.children) * sizeof(ArrowSchema*))
+            schema.children = <ArrowSchema**> zeroed_memory(len(node.children) * sizeof(ArrowSchema*))
             schema.n_children = len(node.children)
             for i in range(schema.n_children):
-                schema.children[i] = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+                schema.children[i] = <ArrowSchema*> zeroed_memory(sizeof(ArrowSchema))
                 fill_schema(schema.children[i], node.children[i])
         if node.dictionary is not None:
-            schema.dictionary = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+            schema.dictionary = <ArrowSchema*> zeroed_memory(sizeof(ArrowSchema))
             fill_schema(schema.dictionary, node.dictionary)
     except BaseException:
         release_schema(schema)
@@ -100,7 +100,17 @@ cdef int fill_schema(ArrowSchema* schema, object node) except -1:
     return 0
 
 
-cdef void* zeroed(size_t size) except NULL:
+cdef int check_schema(object node) except -1:
+    """Raise the error that fill_schema would raise for a node, but fill nothing."""
+    c_string(node.name)
+    for child in node.children:
+        check_schema(child)
+    if node.dictionary is not None:
+        check_schema(node.dictionary)
+    return 0
+
+
+cdef void* zeroed_memory(size_t size) except NULL:
     cdef void* memory = calloc(1, size)
     if memory == NULL:
         raise MemoryError
@@ -117,7 +127,7 @@ cdef void release_array(ArrowArray* array) noexcept nogil:
     drop_array(array.dictionary)
     free(array.children)
     free(array.buffers)
-    # Without an interpreter, the memory's owner is gone already.
+    # After the interpreter has ended, the owner of the memory is gone already.
     if array.private_data != NULL and Py_IsInitialized():
         with gil:
             Py_DECREF(<object> <PyObject*> array.private_data)
@@ -133,7 +143,7 @@ cdef void drop_array(ArrowArray* array) noexcept nogil:
 
 
 cdef int fill_array(ArrowArray* array, object node) except -1:
-    """Write ``node`` into ``array``; where it raises, ``array`` is released."""
+    """Fill an ArrowArray from an ArrayNode, with its children and dictionary. If this fails, release the ArrowArray and raise."""
     cdef int64_t i
     cdef tuple buffers = node.buffers
     memset(array, 0, sizeof(ArrowArray))
@@ -142,7 +152,7 @@ cdef int fill_array(ArrowArray* array, object node) except -1:
         array.length = node.length
         array.null_count = node.null_count
         if buffers:
-            array.buffers = <const void**> zeroed(len(buffers) * sizeof(void*))
+            array.buffers = <const void**> zeroed_memory(len(buffers) * sizeof(void*))
             array.n_buffers = len(buffers)
             for i in range(array.n_buffers):
                 if buffers[i] is not None:
@@ -150,13 +160,13 @@ cdef int fill_array(ArrowArray* array, object node) except -1:
             Py_INCREF(buffers)
             array.private_data = <void*> <PyObject*> buffers
         if node.children:
-            array.children = <ArrowArray**> zeroed(len(node.children) * sizeof(ArrowArray*))
+            array.children = <ArrowArray**> zeroed_memory(len(node.children) * sizeof(ArrowArray*))
             array.n_children = len(node.children)
             for i in range(array.n_children):
-                array.children[i] = <ArrowArray*> zeroed(sizeof(ArrowArray))
+                array.children[i] = <ArrowArray*> zeroed_memory(sizeof(ArrowArray))
                 fill_array(array.children[i], node.children[i])
         if node.dictionary is not None:
-            array.dictionary = <ArrowArray*> zeroed(sizeof(ArrowArray))
+            array.dictionary = <ArrowArray*> zeroed_memory(sizeof(ArrowArray))
             fill_array(array.dictionary, node.dictionary)
     except BaseException:
         release_array(array)
@@ -167,15 +177,15 @@ cdef int fill_array(ArrowArray* array, object node) except -1:
 # ---- stream
 
 cdef class StreamState:
-    """State of an exported stream: schema, remaining batches, and last error."""
+    """An exported stream's state: its schema, the remaining batches, and the last error."""
 
     cdef object schema      # FieldNode
-    cdef object batches     # iterator of ArrayNodes
-    cdef object waiting     # the ArrayNode to be given next; None to ask the iterator
-    cdef bint is_broken     # whether the iterator has failed: the stream has no end then
-    cdef bytes error        # message of the last failed call; None before any failure
+    cdef object batches     # iterator that yields ArrayNodes
+    cdef object waiting     # the next ArrayNode, or None if the iterator must be asked
+    cdef bint is_broken     # whether the iterator has failed. The stream then never ends
+    cdef bytes error        # the last failed call's message, or None
 
-    cdef int failed(self, object error) noexcept:
+    cdef int fail(self, object error) noexcept:
         self.error = (str(error) or type(error).__name__).encode(errors="replace")
         return ENOMEM if isinstance(error, MemoryError) else EIO
 
@@ -184,8 +194,8 @@ cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with
     cdef StreamState state = <StreamState> stream.private_data
     try:
         fill_schema(out, state.schema)
-    except Exception as error:  # no exception may pass through the consumer's frames
-        return state.failed(error)
+    except Exception as error:  # an exception must not pass through the consumer's frames
+        return state.fail(error)
     return 0
 
 
@@ -196,16 +206,16 @@ cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gi
     if state.waiting is None:
         try:
             state.waiting = next(state.batches, None)
-        except BaseException as error:  # an interrupt too: the consumer may not take the array for filled
+        except BaseException as error:  # an interrupt too: the consumer must not treat the array as filled
             state.is_broken = True
-            return state.failed(error)
+            return state.fail(error)
     if state.waiting is None:
-        memset(out, 0, sizeof(ArrowArray))  # a released array ends the stream
+        memset(out, 0, sizeof(ArrowArray))  # a released array means the end of the stream
         return 0
     try:
         fill_array(out, state.waiting)
-    except BaseException as error:  # no exception may pass through the consumer's frames
-        return state.failed(error)
+    except BaseException as error:  # an exception must not pass through the consumer's frames
+        return state.fail(error)
     state.waiting = None
     return 0
 
@@ -243,8 +253,8 @@ cdef void stream_destructor(object capsule) noexcept:
 
 
 def schema_capsule(node):
-    """A capsule "arrow_schema" of a FieldNode."""
-    cdef ArrowSchema* schema = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+    """Return a FieldNode as a capsule "arrow_schema"."""
+    cdef ArrowSchema* schema = <ArrowSchema*> zeroed_memory(sizeof(ArrowSchema))
     try:
         fill_schema(schema, node)
         return PyCapsule_New(schema, "arrow_schema", schema_destructor)
@@ -254,8 +264,8 @@ def schema_capsule(node):
 
 
 def array_capsule(node):
-    """A capsule "arrow_array" of an ArrayNode; the NumPy arrays under its buffers live until the consumer's release."""
-    cdef ArrowArray* array = <ArrowArray*> zeroed(sizeof(ArrowArray))
+    """Return an ArrayNode as a capsule "arrow_array". The node's NumPy arrays live until the consumer releases the array."""
+    cdef ArrowArray* array = <ArrowArray*> zeroed_memory(sizeof(ArrowArray))
     try:
         fill_array(array, node)
         return PyCapsule_New(array, "arrow_array", array_destructor)
@@ -265,17 +275,18 @@ def array_capsule(node):
 
 
 def stream_capsule(schema, batches):
-    """A capsule "arrow_array_stream" of a FieldNode and an iterable of ArrayNodes, taken one for each call of the consumer.
+    """Return a FieldNode and an iterable of ArrayNodes as a capsule "arrow_array_stream".
+
+    Each of the consumer's calls takes one ArrayNode.
 
     Raises:
-        SchemaError: a name that the C data interface cannot carry. A consumer would get this error from the stream, as its own.
+        SchemaError: the C data interface cannot represent a name. The error is raised here, because the consumer would otherwise
+            report it as its own error.
     """
-    cdef ArrowSchema probe
     cdef StreamState state = StreamState()
     cdef ArrowArrayStream* stream
-    fill_schema(&probe, schema)
-    release_schema(&probe)
-    stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
+    check_schema(schema)
+    stream = <ArrowArrayStream*> zeroed_memory(sizeof(ArrowArrayStream))
     state.schema = schema
     state.batches = iter(batches)
     stream.get_schema = stream_schema

@@ -1,19 +1,20 @@
 """Export of columns and tables as Arrow schemas, arrays and streams.
 
-The format of an exported column is the one requested by the consumer, else the column's earlier Arrow format in
-``column.arrow``, else the format of the column's own layout. The format of the own layout also serves values too large for the
-other formats, and dictionaries with more entries than their indices can count.
+A column is exported in the format that the consumer requested, else in the format in ``column.arrow``, else in its own layout's
+format. Its own layout's format is also used if values are too large for the other format, or if a dictionary has more entries
+than the other format's indices can count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.flat_column import fixed_values
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, FieldNode
 from fastpq.arrays.table import (
     AnyColumn,
@@ -28,12 +29,13 @@ from fastpq.arrays.table import (
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.casts import widen_decimals
-from fastpq.arrow.export_layouts import with_layout
-from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_list_size, index_dtype
-from fastpq.arrow.hints import stored_texts
-from fastpq.arrow.restoring import restoring
+from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_size, index_dtype
+from fastpq.arrow.hints import UNION_FORMAT, stored_texts
+from fastpq.arrow.plain_forms import PlainForm, PlainForms
+from fastpq.arrow.restoring import dictionary_of_numbers, restoring, union_codes, union_format, with_zone_of
 from fastpq.common.extensions import registered
 from fastpq.common.parallel import resolve_threads, run_parallel
+from fastpq.common.stack import too_deep
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import element_of
 from fastpq.schema.types import Decimal, Type, Unknown
@@ -42,69 +44,73 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _INT32_MAX = 2**31 - 1
-# Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
+# Suffixes of decimal formats that are exported only on request, because Polars reads 32-bit and 64-bit decimals as 128-bit ones.
 NARROW_DECIMALS = (",32", ",64")
-# Least values of a table whose columns are exported by several threads.
+# A table with at least this many values is exported by several threads.
 LEAST_PARALLEL = 1 << 22
-# Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
-# up to _MOST_FILLING squared elements are always allowed.
+# Limit on the elements in an exported fixed-size list column, where null lists have elements too. It is a multiple of the element
+# count in valid lists. Up to the square of this number is always allowed.
 _MOST_FILLING = 1000
-# Offsets by list format.
+_BINARY_LAYOUTS = frozenset(("u", "z", "U", "Z", "vu", "vz"))
+# Offset dtype, by list format.
 _LISTS = {"+l": np.int32, "+L": np.int64, "+vl": np.int32, "+vL": np.int64}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The Arrow form of a column to be exported.
+    """The Arrow form in which a column is exported.
 
     Attributes:
-        node: schema of the form.
-        array: makes the form's array.
+        node: the Arrow schema.
+        array: a function that makes the Arrow array.
     """
 
     node: FieldNode
     array: Callable[[], ArrayNode]
 
 
+AnyForm: TypeAlias = Form | PlainForm
+
+
 def export_schema(data: Table | AnyColumn) -> Any:
-    """The schema of a table (a struct) or of a column.
+    """Return a column's Arrow schema, or a table's Arrow schema, which is a struct.
 
     Returns:
         A PyCapsule "arrow_schema".
     """
     if isinstance(data, Table):
         return schema_capsule(table_schema(data))
-    return schema_capsule(_form("", data, None).node)
+    return schema_capsule(_guarded(_form, "", data, None).node)
 
 
 def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, Any]:
-    """A column as an Arrow array.
+    """Return a column as an Arrow array.
 
     Args:
-        column: the column. Its memory is shared with the consumer where the layouts agree: of all types but booleans,
-            exported as bits, and decimals of 4 or 8 bytes, exported as decimal128.
-        requested_schema: a PyCapsule "arrow_schema" or None. Requests for layouts and for types without a Parquet type
-            (``fastpq.arrow.restoring``) are met. Other casts are left to the consumer, as the PyCapsule interface allows.
+        column: the column. The consumer shares its memory where the layouts agree. This is true for all types except booleans,
+            which are exported as bits, and decimals of 4 or 8 bytes, which are exported as decimal128.
+        requested_schema: a PyCapsule "arrow_schema" or None. It may request layouts, and types that Parquet does not have
+            (``fastpq.arrow.restoring``). The consumer must do other casts itself, as the PyCapsule interface allows.
 
     Returns:
         PyCapsules "arrow_schema" and "arrow_array".
 
     Raises:
-        SchemaError: values and type of the column disagree, or the capsule was consumed already.
+        SchemaError: the column's values do not fit its type, or the capsule was consumed already.
     """
     request = None if requested_schema is None else take_schema(requested_schema)
-    form = _form("", column, request)
-    return schema_capsule(form.node), array_capsule(form.array())
+    form = _guarded(_form, "", column, request)
+    return schema_capsule(form.node), array_capsule(_guarded(form.array))
 
 
 def export_stream(table: Table, requested_schema: Any = None) -> Any:
-    """A table as an Arrow stream of one struct array; arguments and errors as in export_array.
+    """Return a table as an Arrow stream of one struct array. Arguments and errors are as in export_array.
 
     Returns:
         A PyCapsule "arrow_array_stream".
 
     Raises:
-        SchemaError: also, ``requested_schema`` is no struct of as many fields as the table has columns.
+        SchemaError: ``requested_schema`` is not a struct with one field for each column, or as in export_array.
     """
     request = None if requested_schema is None else take_schema(requested_schema)
     forms = _forms(table, request)
@@ -112,19 +118,18 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
 
 
 def export_batches(tables: Iterator[Table], empty: Callable[[], Table], requested_schema: Any = None) -> Any:
-    """Tables of equal columns as an Arrow stream of a struct array each; a Table is made when the consumer asks for it.
+    """Return tables with equal columns as an Arrow stream, which asks for each table when the consumer needs it.
 
     Args:
-        tables: the tables.
-        empty: makes a table of the columns without rows, used if there is no table.
+        tables: the tables. Each becomes one struct array.
+        empty: a function that makes a table with these columns and no rows. It is used if there is no table.
         requested_schema: as for ``export_stream``.
 
     Returns:
-        A PyCapsule "arrow_array_stream". Errors of the tables, and tables of another Arrow schema than the first, are errors
-        of the stream.
+        A PyCapsule "arrow_array_stream". If a table fails, or has another Arrow schema than the first, the stream fails.
 
     Raises:
-        SchemaError: as ``export_stream``, for the first table.
+        SchemaError: as in ``export_stream``, for the first table.
     """
     first = next(tables, None)
     start = empty() if first is None else first
@@ -135,24 +140,31 @@ def export_batches(tables: Iterator[Table], empty: Callable[[], Table], requeste
         if first is not None:
             yield _batch(forms, first.num_rows)
         for table in tables:
-            more = _forms(table, schema)
-            for form, wanted in zip(more, schema.children, strict=True):
-                if form.node.format != wanted.format:
-                    raise SchemaError(f"a batch of Arrow format {form.node.format!r} after {wanted.format!r}", column=wanted.name)
-            yield _batch(more, table.num_rows)
+            next_forms = _forms(table, schema)
+            for form, field in zip(next_forms, schema.children, strict=True):
+                if form.node.format != field.format:
+                    message = f"a batch has the Arrow format {form.node.format!r}, but the first one has {field.format!r}"
+                    raise SchemaError(message, column=field.name)
+            yield _batch(next_forms, table.num_rows)
 
     return stream_capsule(schema, batches())
 
 
-def _batch(forms: list[Form], num_rows: int) -> ArrayNode:
-    children = tuple(_each(lambda form: _named(form.array, form.node.name), forms, num_rows))
+def _batch(forms: list[AnyForm], num_rows: int) -> ArrayNode:
+    def array(form: AnyForm) -> ArrayNode:
+        if isinstance(form, PlainForm):
+            return form.array_node
+        node: ArrayNode = _named(form.array, form.node.name)
+        return node
+
+    children = tuple(_each(array, forms, num_rows))
     for form, child in zip(forms, children, strict=True):
         if child.length != num_rows:
-            raise SchemaError(f"a column of {child.length} values in a table of {num_rows} rows", column=form.node.name)
+            raise SchemaError(f"a column has {child.length} values, but the table has {num_rows} rows", column=form.node.name)
     return ArrayNode(num_rows, 0, (None,), children)
 
 
-def _forms(table: Table, request: FieldNode | None) -> list[Form]:
+def _forms(table: Table, request: FieldNode | None) -> list[AnyForm]:
     fields: list[FieldNode | None] = [None] * len(table.names)
     if request is not None:
         if request.format != "+s" or len(request.children) != len(fields):
@@ -161,29 +173,46 @@ def _forms(table: Table, request: FieldNode | None) -> list[Form]:
                 f"is not that of a table of {len(fields)} columns"
             )
         fields = list(request.children)
-    wanted = [(name, column, field) for (name, column), field in zip(table.items(), fields, strict=True)]
-    return [*_each(lambda each: _named(_form, each[0], *each), wanted, table.num_rows)]
+    plain_forms = PlainForms()
+
+    def form(each: tuple[str, AnyColumn, FieldNode | None]) -> AnyForm:
+        name, column, field = each
+        plain = plain_forms.form(name, column) if field is None else None
+        if plain is not None:
+            return plain
+        other: Form = _named(_form, name, *each)
+        return other
+
+    return [*_each(form, [*zip(table.names, table.columns, fields, strict=True)], table.num_rows)]
 
 
 def _each(work: Callable[[Item], Result], items: Sequence[Item], num_rows: int) -> Sequence[Result]:
-    """The result for each column of a table: texts are copied and decimals widened on all cores."""
+    """Return the result for each column in a table. Large tables use all cores to copy texts and widen decimals."""
     return run_parallel(work, items, resolve_threads(None) if num_rows * len(items) >= LEAST_PARALLEL else 1)
 
 
 def table_schema(table: Table) -> FieldNode:
-    """The Arrow schema of a table, a struct."""
+    """Return a table's Arrow schema, which is a struct."""
     return _table_schema(_forms(table, None), table.metadata)
 
 
-def _table_schema(forms: list[Form], metadata: Mapping[str, str]) -> FieldNode:
+def _table_schema(forms: list[AnyForm], metadata: Mapping[str, str]) -> FieldNode:
     return FieldNode("+s", flags=0, metadata=stored_texts(metadata) or None, children=tuple(form.node for form in forms))
 
 
 def _named(export: Any, name: str, *arguments: Any) -> Any:
     try:
-        return export(*arguments)
+        return _guarded(export, *arguments)
     except ParquetError as error:
         raise error.at(column=name) from None
+
+
+def _guarded(export: Callable[..., Result], *arguments: Any) -> Result:
+    """Return the result of a function. Raise LimitError if a type is nested too deep for the stack."""
+    try:
+        return export(*arguments)
+    except RecursionError:
+        raise too_deep() from None
 
 
 # ---- forms
@@ -200,9 +229,12 @@ def _form(name: str, column: AnyColumn, request: FieldNode | None) -> Form:
 
 
 def _struct_form(name: str, flags: int, column: StructColumn, request: FieldNode | None) -> Form:
-    wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
+    union = union_format(column)
+    if union is not None and request is not None and request.format == union:
+        return _union_form(name, flags, column, request, union)
+    requests = request.children if request is not None and len(request.children) == len(column.children) else ()
     fields = enumerate(zip(column.type.fields, column.children, strict=True))
-    forms = [_form(field.name, child, wanted[number] if wanted else None) for number, (field, child) in fields]
+    forms = [_form(field.name, child, requests[number] if requests else None) for number, (field, child) in fields]
     metadata = exported_metadata(column, "+s", VARIANT_METADATA if column.type.annotation == "VARIANT" else None)
     node = FieldNode("+s", name, flags, metadata, tuple(form.node for form in forms))
 
@@ -213,8 +245,30 @@ def _struct_form(name: str, flags: int, column: StructColumn, request: FieldNode
     return Form(node, array)
 
 
+def _union_form(name: str, flags: int, column: StructColumn, request: FieldNode, text: str) -> Form:
+    """Return the form of a union, from the struct that holds its type codes and its members.
+
+    Unions are exported only on request, because few consumers can read them: Polars has none, and DuckDB has fixed type codes.
+    """
+    codes, members = fixed_values(cast(Column, column.children[0])).astype(np.int8), [*column.children[1:]]
+    buffers: tuple[NDArray[Any], ...] = (codes,)
+    if text.startswith("+ud"):
+        places = np.zeros(len(codes), np.int32)
+        for number, code in enumerate(union_codes(text)):
+            rows = np.flatnonzero(codes == code)
+            places[rows] = np.arange(len(rows))
+            members[number] = members[number].take(rows)
+        buffers = (codes, places)
+    requests = request.children if len(request.children) == len(members) else [None] * len(members)
+    fields = zip(column.type.fields[1:], members, requests, strict=True)
+    forms = [_form(field.name, member, each) for field, member, each in fields]
+    metadata = {key: value for key, value in (exported_metadata(column, "+s") or {}).items() if key != UNION_FORMAT}
+    node = FieldNode(text, name, flags, metadata or None, tuple(form.node for form in forms))
+    return Form(node, lambda: ArrayNode(len(column), 0, buffers, tuple(form.array() for form in forms)))
+
+
 def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | None) -> Form:
-    wanted = request or column.arrow
+    field = request or column.arrow
     inner = request.children[0] if request is not None and len(request.children) == 1 else None
     element_name = element_of(column.type).name if column.elements.arrow is None else column.elements.arrow.name
     if column.pairs is not None:
@@ -225,9 +279,9 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
         node = FieldNode("+m", name, flags, exported_metadata(column, "+m"), children)
         return Form(node, lambda: _list_node(column, np.int32, elements))
     own = "+L" if column.offsets.dtype == np.int64 else "+l"
-    text = own if wanted is None else wanted.format
-    if text.startswith("+w:") and (sized := _of_one_size(column, fixed_list_size(text))) is not None:
-        elements = _form(element_name, sized, inner)
+    text = own if field is None else field.format
+    if text.startswith("+w:") and (sized_elements := _of_one_size(column, fixed_size(text))) is not None:
+        elements = _form(element_name, sized_elements, inner)
         node = FieldNode(text, name, flags, exported_metadata(column, text), (elements.node,))
         return Form(node, lambda: _list_node(column, None, elements))
     if text not in _LISTS or (_LISTS[text] is np.int32 and int(column.offsets[-1]) > _INT32_MAX):
@@ -238,10 +292,11 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
 
 
 def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
-    """Elements of a fixed-size list array: those of all lists, with some elements repeated under null lists.
+    """Return the elements for a fixed-size list array: every list's elements, and arbitrary elements for null lists.
 
-    None where a list has another size, where all lists are null and hold nested values, or where null lists would take too many
-    elements.
+    Returns:
+        None if a list has another size, if all lists are null and have nested elements, or if null lists would need too many
+        elements.
     """
     lengths = np.diff(column.offsets)
     mask = column.validity_mask()
@@ -251,7 +306,7 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
         return column.used_elements()
     if size * len(column) > _MOST_FILLING * max(int(lengths[mask].sum()), _MOST_FILLING):
         return None
-    if not mask.any():      # there are no elements to repeat under null lists
+    if not mask.any():      # there are no elements that null lists could repeat
         elements, make = column.elements, registered("column_of")
         if elements.is_nested or make is None:
             return None
@@ -263,58 +318,63 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
 
 
 def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None) -> Form:
-    given, column = column, with_layout(column, request)
+    original, column = column, _with_layout(column, request)
     if isinstance(column.values, DictionaryValues):
-        wanted = request if request is not None and request.dictionary is not None else column.arrow
-        index = _index_format(wanted, len(column.values.dictionary))
+        field = request if request is not None and request.dictionary is not None else column.arrow
+        index = _index_format(field, len(column.values.dictionary))
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
         if column.values.is_ordered:
             flags |= ORDERED
-        own = None if isinstance(given.values, DictionaryValues) else extension_metadata(given.type)
-        metadata = exported_metadata(given, index, own, is_dictionary=True)
+        own = None if isinstance(original.values, DictionaryValues) else extension_metadata(original.type)
+        metadata = exported_metadata(original, index, own, is_dictionary=True)
         node = FieldNode(index, name, flags, metadata, dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
-    wanted = request or column.arrow
+    field = request or column.arrow
     text, values = _format(column), None
-    if wanted is not None and wanted.dictionary is None and isinstance(column.values, np.ndarray):
-        narrow = request is None and wanted.format.endswith(NARROW_DECIMALS)
-        restore = None if narrow or wanted.format == text else restoring(column, wanted.format)
+    if field is not None and field.dictionary is None and isinstance(column.values, np.ndarray):
+        is_narrow = request is None and field.format.endswith(NARROW_DECIMALS)
+        restore = None if is_narrow or field.format == text else restoring(column, field.format)
         values = None if restore is None else restore(column.values)
-        text = text if values is None else wanted.format
-    metadata = exported_metadata(given, text, extension_metadata(given.type))
+        if values is not None:
+            text = field.format
+        elif request is None:
+            text = with_zone_of(text, field.format)
+    metadata = exported_metadata(original, text, extension_metadata(original.type))
     return Form(FieldNode(text, name, flags, metadata), lambda: _leaf_node(column, values))
 
 
-def _index_format(wanted: FieldNode | None, entries: int) -> str:
-    """The format of a dictionary's indices: the wanted one where it can count the entries, else int32."""
-    if wanted is None or wanted.dictionary is None or entries - 1 > np.iinfo(index_dtype(wanted)).max:
+def _index_format(field: FieldNode | None, entries: int) -> str:
+    """Return the dictionary index format: the field's format if it can count the entries, else int32."""
+    if field is None or field.dictionary is None or entries - 1 > np.iinfo(index_dtype(field)).max:
         return "i"
-    return wanted.format
+    return field.format
 
 
 def _with_required_key(entry: FieldNode) -> FieldNode:
-    """The schema of a map's entries, with required keys: a file may declare keys optional."""
+    """Return the schema of map entries, with required keys. A file may declare the keys optional."""
     key, value = entry.children
     return replace(entry, flags=0, children=(replace(key, flags=key.flags & ~NULLABLE), value))
 
 
 def _without_null_keys(column: ListColumn, pairs: StructColumn) -> ListColumn:
-    """A map column without null pairs and null keys: Arrow has neither, and a consumer may abort the process at one.
+    """Return a map column that has no null pairs and no null keys.
+
+    Arrow has neither, and a consumer may abort the process if it meets one.
 
     Raises:
-        SchemaError: a pair or a key of a map is null. Every key of the type UNKNOWN is null.
+        SchemaError: a map has a null pair or a null key. Keys whose type is UNKNOWN are always null.
     """
     if not _null_keys(pairs):
         return column
-    used = column.used_elements()
-    assert isinstance(used, StructColumn)
-    if _null_keys(used):
-        raise SchemaError("a map with null keys, which Arrow does not have")
-    return column._with(offsets=column.offsets - column.offsets[0], elements=used)
+    used_pairs = column.used_elements()
+    assert isinstance(used_pairs, StructColumn)
+    if _null_keys(used_pairs):
+        raise SchemaError("a map has null keys, which Arrow does not allow")
+    return column._with(offsets=column.offsets - column.offsets[0], elements=used_pairs)
 
 
 def _null_keys(pairs: StructColumn) -> int:
-    """Number of null pairs and null keys."""
+    """Return the number of null pairs and null keys."""
     key = pairs.children[0]
     is_unknown = isinstance(key, Column) and isinstance(key.type.logical, Unknown)
     return pairs.null_count + (len(key) if is_unknown else key.null_count)
@@ -332,12 +392,12 @@ def _format(column: Column) -> str:
 
 
 def _list_node(column: ListColumn, dtype: Any, elements: Form, *, views: bool = False) -> ArrayNode:
-    """The array of a list column: offsets of a dtype, views (offsets and sizes), or a fixed-size list (dtype is None)."""
+    """Return a list column's array. Lists have offsets with a dtype, views (offsets and sizes), or a fixed size (dtype None)."""
     validity = _validity(column, len(column))
     if dtype is None:
         return ArrayNode(len(column), column.null_count, (validity,), (elements.array(),))
-    if int(column.offsets[-1]) > np.iinfo(dtype).max:      # Arrow has no large maps
-        raise SchemaError(f"a map column of {column.offsets[-1]} pairs, more than Arrow's 32-bit offsets reach")
+    if int(column.offsets[-1]) > np.iinfo(dtype).max:      # Arrow has no maps with 64-bit offsets
+        raise SchemaError(f"a map column has {column.offsets[-1]} pairs, too many for the 32-bit offsets of Arrow's maps")
     offsets = _buffer(column.offsets.astype(dtype, copy=False), np.dtype(dtype))
     buffers = (validity, *((offsets[:-1], np.diff(offsets)) if views else (offsets,)))
     return ArrayNode(len(column), column.null_count, buffers, (elements.array(),))
@@ -352,18 +412,18 @@ def _dictionary_node(column: Column, index: str, entries: Form) -> ArrayNode:
     return ArrayNode(len(column), column.null_count, buffers, dictionary=entries.array())
 
 
-def _leaf_node(column: Column, restored: NDArray[Any] | None) -> ArrayNode:
-    """The array of a column without dictionary; ``restored`` values, if any, take the place of the column's."""
+def _leaf_node(column: Column, restored_values: NDArray[Any] | None) -> ArrayNode:
+    """Return the array for a column without a dictionary. ``restored_values`` replace the column's values."""
     length, values = len(column), column.values
     if isinstance(column.type.logical, Unknown):
         return ArrayNode(length, length)
     validity = _validity(column, length)
-    if restored is not None:
-        return ArrayNode(length, column.null_count, (validity, _buffer(restored, restored.dtype, alignment=8)))
+    if restored_values is not None:
+        return ArrayNode(length, column.null_count, (validity, _buffer(restored_values, restored_values.dtype, alignment=8)))
     if isinstance(values, BinaryOffsets):
         offsets = _buffer(values.offsets, np.dtype(np.int64 if values.offsets.dtype == np.int64 else np.int32))
         if int(offsets[-1]) > values.data.nbytes:
-            raise SchemaError(f"offsets end at {offsets[-1]} in {values.data.nbytes} bytes of data")
+            raise SchemaError(f"the offsets end at {offsets[-1]}, but there are {values.data.nbytes} bytes of data")
         return ArrayNode(length, column.null_count, (validity, offsets, _buffer(values.data, np.dtype(np.uint8))))
     if isinstance(values, BinaryViews):
         return ArrayNode(length, column.null_count, (validity, *_view_buffers(values)))
@@ -375,7 +435,7 @@ def _validity(column: AnyColumn, length: int) -> NDArray[np.uint8] | None:
     if column.null_count == 0:
         return None
     if column.validity is None or column.validity.nbytes < (length + 7) // 8:
-        raise SchemaError(f"{column.null_count} nulls among {length} values, and no validity bitmap of that length")
+        raise SchemaError(f"there is no validity bitmap of {length} bits for {column.null_count} nulls")
     return _buffer(column.validity, np.dtype(np.uint8))
 
 
@@ -398,13 +458,66 @@ def _fixed_values(column: Column, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _buffer(array: NDArray[Any], dtype: np.dtype[Any], alignment: int | None = None) -> NDArray[Any]:
-    """``array``, or a contiguous and aligned copy; consumers expect both.
+    """Return the array, or a copy that is contiguous and aligned, as consumers expect it.
 
     Raises:
         SchemaError: the array has another dtype.
     """
     if array.dtype != dtype:
-        raise SchemaError(f"a column holds {array.dtype} where its type asks for {dtype}")
+        raise SchemaError(f"a column has values of the dtype {array.dtype}, but its type needs {dtype}")
     array = np.ascontiguousarray(array)
     is_aligned = array.flags.aligned if alignment is None else array.ctypes.data % alignment == 0
     return array if is_aligned else array.copy()
+
+
+def _with_layout(column: Column, request: FieldNode | None) -> Column:
+    """Return a column in the requested layout.
+
+    Without a request, offsets and dictionaries stay as they are, and other values get the layout of their Arrow field.
+    """
+    field = request
+    if request is None and not isinstance(column.values, BinaryOffsets | DictionaryValues):
+        field = column.arrow
+    if field is not None and field.dictionary is not None and not isinstance(column.values, DictionaryValues):
+        column = _as_dictionary(column, field)
+    elif field is not None and column.type.arrow_format in ("vu", "vz"):
+        column = _with_binary_layout(column, field.format)
+    if isinstance(column.values, DictionaryValues):
+        # All consumers accept a dictionary whose strings have offsets, but few accept one with views. A dictionary is small,
+        # so it is converted.
+        dictionary = column.values.dictionary
+        if dictionary.type.is_variable:
+            own_field = field if field is not None and field.dictionary is not None else column.arrow
+            text = "u" if own_field is None or own_field.dictionary is None else own_field.dictionary.format
+            entries = _with_binary_layout(dictionary, text if text in _BINARY_LAYOUTS else "u")
+            column = column._with(values=DictionaryValues(column.values.codes, entries, column.values.is_ordered))
+    return column
+
+
+def _as_dictionary(column: Column, field: FieldNode) -> Column:
+    if column.type.is_variable:
+        return column.as_dictionary()
+    values = column.values
+    if not isinstance(values, np.ndarray) or values.dtype.itemsize not in (1, 2, 4, 8):
+        return column
+    coded_column = dictionary_of_numbers(column, np.iinfo(index_dtype(field)).max)
+    return column if coded_column is None else coded_column
+
+
+def _with_binary_layout(column: Column, text: str) -> Column:
+    """Return a column in a format's layout. A format for other types than strings and binary values changes nothing."""
+    if text in ("vu", "vz"):
+        return column if isinstance(column.values, BinaryViews) else column.as_views()
+    return _with_offsets(column, wide=text in "UZ") if text in _BINARY_LAYOUTS else column
+
+
+def _with_offsets(column: Column, *, wide: bool) -> Column:
+    """Return a column with int64 offsets (``wide``), or with int32 offsets unless its data is too large for them."""
+    if not isinstance(column.values, BinaryOffsets):
+        column = column.as_offsets(wide=True) if wide else column.as_offsets()
+    values = column.values
+    assert isinstance(values, BinaryOffsets)
+    if not wide and int(values.offsets[-1]) > _INT32_MAX:
+        return column
+    offsets = values.offsets.astype(np.int64 if wide else np.int32, copy=False)
+    return column._with(values=BinaryOffsets(offsets, values.data))

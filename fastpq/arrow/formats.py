@@ -1,4 +1,4 @@
-"""Arrow's format strings and extension types, and the column types of imported arrays.
+"""Arrow's format strings and extension types, and the column types that imported arrays get.
 
 | Arrow format             | column type                                        | conversion of values          |
 | ------------------------ | -------------------------------------------------- | ----------------------------- |
@@ -11,22 +11,22 @@
 | u, U, vu                 | BYTE_ARRAY STRING (JSON for arrow.json)            |                               |
 | z, Z, vz                 | BYTE_ARRAY (GEOMETRY, GEOGRAPHY for geoarrow.wkb)  |                               |
 | w:n                      | FIXED_LEN_BYTE_ARRAY(n) (UUID for arrow.uuid)      |                               |
-| d:p,s,32; d:p,s,64       | INT32; INT64 DECIMAL(p, s)                         |                               |
-| d:p,s; d:p,s,256         | FIXED_LEN_BYTE_ARRAY(fewest bytes) DECIMAL(p, s)   | 256: 16 bytes where p <= 38   |
+| d:p,s,32 or d:p,s,64     | INT32 or INT64 DECIMAL(p, s)                       |                               |
+| d:p,s or d:p,s,256       | FIXED_LEN_BYTE_ARRAY(fewest bytes) DECIMAL(p, s)   | 256: 16 bytes where p <= 38   |
 | tdD, tdm                 | INT32 DATE                                         | tdm: milliseconds to days     |
-| ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns; not UTC)           | tts: seconds to milliseconds  |
-| tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns; UTC with any timezone) | tss: seconds to milliseconds  |
+| ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns), not UTC           | tts: seconds to milliseconds  |
+| tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns), UTC with any timezone | tss: seconds to milliseconds  |
 | tDs, tDm, tDu, tDn       | INT64                                              |                               |
 | tiM, tiD, tin            | FIXED_LEN_BYTE_ARRAY(12) INTERVAL                  | to months, days, milliseconds |
-| a dictionary of these    | the type of its values                             | decoded, save u to vz         |
-| +s; +m                   | struct; map of these (fields.py)                   |                               |
+| a dictionary of these    | its values' type                                   | decoded, except u to vz       |
+| +s, +m                   | struct, map of these (fields.py)                   |                               |
 | +l, +L, +w:n, +vl, +vL   | list of these (fields.py)                          |                               |
-| +r                       | the type of its values (runs_and_unions.py)        | expanded                      |
+| +r                       | its values' type (runs_and_unions.py)              | expanded                      |
 | +us, +ud                 | struct of type_id and members (runs_and_unions.py) |                               |
 
-``Column.arrow`` keeps the rest of the Arrow type: the name of a timezone, units, widths, layouts, and other extension types,
-imported as their storage. A Parquet timestamp is either an instant (UTC) or a local time. Arrow counts ticks since 1970-01-01
-00:00 UTC for every timezone, so no value changes. A required field becomes a required column.
+``Column.arrow`` keeps the rest of the Arrow type: the timezone name, units, widths, layouts, and other extension types, which
+are imported as their storage types. A Parquet timestamp is either an instant (UTC) or a local time. Arrow counts ticks since
+1970-01-01 00:00 UTC in every timezone, so that no value changes. A required field becomes a required column.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn
 from fastpq.arrow import casts as convert
 from fastpq.arrow import restoring
-from fastpq.arrow.canonical import PARQUET_VARIANT, is_sound
-from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
+from fastpq.arrow.canonical import GEOARROW_WKB, PARQUET_VARIANT, geospatial_metadata, geospatial_type, is_sound
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema.types import (
     ColumnType,
@@ -69,7 +68,7 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 
 
 class FormatLayout(Enum):
-    """The buffers of an Arrow array after its validity bitmap."""
+    """The buffers that an Arrow array has after its validity bitmap."""
 
     NONE = "none"
     BITS = "bits"
@@ -80,13 +79,13 @@ class FormatLayout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrowType:
-    """An importable flat Arrow type: its buffers and its column type.
+    """A flat Arrow type that can be imported: its buffers and its column type.
 
     Attributes:
         type: the column type.
         layout: the buffers.
-        dtype: dtype of the values in the buffer, or of the offsets.
-        convert: converts buffer values to column values; None where both are equal.
+        dtype: dtype of the buffer's values, or of its offsets.
+        convert: function that converts buffer values to column values, or None if both are equal.
     """
 
     type: ColumnType
@@ -138,27 +137,27 @@ _PLAIN = {
 _TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
 
 def arrow_type(node: FieldNode) -> ArrowType:
-    """The ArrowType of a field; for a dictionary-encoded field, of its dictionary.
+    """Return a field's ArrowType. For a dictionary-encoded field it is the dictionary type.
 
     Raises:
-        UnsupportedError: the format is nested, or no Parquet type holds its values without loss.
-        SchemaError: the format string breaks its syntax.
+        UnsupportedError: the format is nested, or no Parquet type can hold its values without loss.
+        SchemaError: the format string has a wrong syntax.
     """
     values = node if node.dictionary is None else node.dictionary
-    found = _parse(values.format)
+    arrow = _parse(values.format)
     extension = (node.metadata or {}).get(EXTENSION_NAME) or (values.metadata or {}).get(EXTENSION_NAME)
     if extension == b"arrow.uuid" and values.format == "w:16":
-        found = replace(found, type=replace(found.type, logical=Uuid()))
-    elif extension == b"arrow.json" and isinstance(found.type.logical, String):
-        found = replace(found, type=replace(found.type, logical=Json()))
-    elif extension == GEOARROW_WKB and found.type == ColumnType(Type.BYTE_ARRAY):
+        arrow = replace(arrow, type=replace(arrow.type, logical=Uuid()))
+    elif extension == b"arrow.json" and isinstance(arrow.type.logical, String):
+        arrow = replace(arrow, type=replace(arrow.type, logical=Json()))
+    elif extension == GEOARROW_WKB and arrow.type == ColumnType(Type.BYTE_ARRAY):
         metadata = (node.metadata or {}).get(EXTENSION_METADATA) or (values.metadata or {}).get(EXTENSION_METADATA)
-        found = replace(found, type=replace(found.type, logical=geospatial_type(metadata or b"")))
-    return found
+        arrow = replace(arrow, type=replace(arrow.type, logical=geospatial_type(metadata or b"")))
+    return arrow
 
 
 def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
-    """Field metadata for the canonical extension type of a column type; None without one."""
+    """Return the field metadata for a column type's extension type, or None if the column type has no extension type."""
     if isinstance(column_type.logical, Uuid):
         return {EXTENSION_NAME: b"arrow.uuid", EXTENSION_METADATA: b""}
     if isinstance(column_type.logical, Json):
@@ -174,35 +173,35 @@ VARIANT_METADATA = {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
 def exported_metadata(
     column: AnyColumn, text: str, own: dict[bytes, bytes] | None = None, *, is_dictionary: bool = False
 ) -> dict[bytes, bytes] | None:
-    """The field metadata of an exported column.
+    """Return an exported column's field metadata.
 
-    These are the metadata of the column's earlier Arrow field, if any, and the metadata of the column type's extension type.
-    The earlier field's extension type is dropped where the format has changed, or where format and extension metadata are not
-    those of the extension type: pyarrow refuses the whole table then.
+    It consists of the metadata from the column's Arrow field and the metadata for its own extension type. The Arrow field's
+    extension type is dropped if the format has changed, or if format and metadata do not fit the extension type. pyarrow would
+    otherwise refuse the whole table.
 
     Args:
         column: the column.
-        text: the exported format; for a dictionary, the format of its indices.
-        own: metadata of the column type's extension type; None without an extension type.
+        text: the exported format. For a dictionary it is the index format.
+        own: metadata for the extension type that belongs to the column type, or None.
         is_dictionary: whether the column is exported as a dictionary.
     """
-    found: dict[bytes, bytes] = {}
+    metadata: dict[bytes, bytes] = {}
     if column.arrow is not None and column.arrow.metadata:
-        found = dict(column.arrow.metadata)
-        name = found.get(EXTENSION_NAME)
+        metadata = dict(column.arrow.metadata)
+        name = metadata.get(EXTENSION_NAME)
         if name is not None:
             storage = "a dictionary" if is_dictionary else text
-            if column.arrow.format != text or not is_sound(name, storage, found.get(EXTENSION_METADATA, b"")):
-                found = {key: value for key, value in found.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
-    return {**found, **(own or {})} or None
+            if column.arrow.format != text or not is_sound(name, storage, metadata.get(EXTENSION_METADATA, b"")):
+                metadata = {key: value for key, value in metadata.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    return {**metadata, **(own or {})} or None
 
 
 def index_dtype(node: FieldNode) -> np.dtype[Any]:
-    """The dtype of the indices of a dictionary-encoded field."""
-    found = _PLAIN.get(node.format)
-    if found is None or found.layout is not FormatLayout.FIXED or node.format not in "cCsSiIlL":
-        raise SchemaError(f"the Arrow format {node.format!r} is not of dictionary indices")
-    return found.dtype
+    """Return a dictionary-encoded field's index dtype."""
+    arrow = _PLAIN.get(node.format)
+    if arrow is None or arrow.layout is not FormatLayout.FIXED or node.format not in "cCsSiIlL":
+        raise SchemaError(f"the Arrow format {node.format!r} is not a format of dictionary indices")
+    return arrow.dtype
 
 
 def _parse(text: str) -> ArrowType:
@@ -215,53 +214,48 @@ def _parse(text: str) -> ArrowType:
         return _decimal(text)
     if text[:4] in _TIMESTAMPS:
         logical = Timestamp(_TIMESTAMPS[text[:4]], utc=len(text) > 4)
-        found = _fixed("i8", Type.INT64, logical)
-        return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
-    raise UnsupportedError(f"the Arrow format {text!r} is not known")
+        arrow = _fixed("i8", Type.INT64, logical)
+        return replace(arrow, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else arrow
+    raise UnsupportedError(f"the Arrow format {text!r} is not supported")
 
 
 def _numbers(text: str) -> list[int]:
     try:
         return [int(number) for number in text.partition(":")[2].split(",")]
     except ValueError:
-        raise SchemaError(f"the Arrow format {text!r} breaks its syntax") from None
+        raise SchemaError(f"the Arrow format {text!r} has a wrong syntax") from None
 
 
 def _fixed_size_binary(text: str) -> ArrowType:
-    width = _numbers(text)
-    if len(width) != 1 or not 0 <= width[0] < 2**31:
-        raise SchemaError(f"the Arrow format {text!r} breaks its syntax")
-    if width[0] == 0:
+    width = fixed_size(text)
+    if width == 0:
         raise UnsupportedError("fixed-size binary of 0 bytes (Arrow format 'w:0') is not supported")
-    return _fixed(f"V{width[0]}", Type.FIXED_LEN_BYTE_ARRAY, length=width[0])
+    return _fixed(f"V{width}", Type.FIXED_LEN_BYTE_ARRAY, length=width)
 
 
-def fixed_list_size(text: str) -> int:
-    """The number of elements in each list of a format "+w:n"."""
+def fixed_size(text: str) -> int:
+    """Return n from a format "w:n" (bytes in each value) or "+w:n" (elements in each list)."""
     size = _numbers(text)
     if len(size) != 1 or not 0 <= size[0] < 2**31:
-        raise SchemaError(f"the Arrow format {text!r} breaks its syntax")
+        raise SchemaError(f"the Arrow format {text!r} has a wrong syntax")
     return size[0]
-
-
-_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}      # decimal digits by width in bits
 
 
 def _decimal(text: str) -> ArrowType:
     precision, scale, bits = (*_numbers(text), 128)[:3] if text.count(",") in (1, 2) else (0, 0, 0)
-    if not 1 <= precision <= _MAX_PRECISION.get(bits, 0):
-        raise SchemaError(f"the Arrow format {text!r} is not of a decimal")
+    if not 1 <= precision <= restoring.DECIMAL_PRECISIONS.get(bits, 0):
+        raise SchemaError(f"the Arrow format {text!r} is not a format of decimals")
     if not 0 <= scale <= precision:
-        raise UnsupportedError(f"Parquet's DECIMAL({precision}, {scale}) needs a scale from 0 to its precision")
+        raise UnsupportedError(f"DECIMAL({precision}, {scale}) is not supported: Parquet needs a scale from 0 to the precision")
     logical = Decimal(precision, scale)
     if bits <= 64:
         width = cast(Literal[32, 64], bits)
         return _fixed(f"i{width // 8}", Type.INT32 if width == 32 else Type.INT64, logical)
-    found = _fixed(f"V{bits // 8}", Type.FIXED_LEN_BYTE_ARRAY, logical, decimal_length(precision))
-    return replace(found, convert=convert.narrow_decimals) if bits == 256 and precision <= 38 else found
+    arrow = _fixed(f"V{bits // 8}", Type.FIXED_LEN_BYTE_ARRAY, logical, decimal_length(precision))
+    return replace(arrow, convert=convert.narrow_decimals) if bits == 256 and precision <= 38 else arrow
 
 
 def decimal_length(precision: int) -> int:
-    """The least number of bytes for two's complement integers of ``precision`` decimal digits."""
+    """Return the fewest bytes that can hold two's complement integers with ``precision`` decimal digits."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8

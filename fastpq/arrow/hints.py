@@ -1,8 +1,8 @@
-"""Arrow fields of columns (``Column.arrow``): kept on import from Arrow, stored in and restored from a file's ARROW:schema.
+"""Arrow fields of columns (``Column.arrow``). They come with imported Arrow data, and are stored in a file's ARROW:schema entry.
 
-Parquet has fewer types than Arrow. Writers keep the rest (timezones, dictionaries, layouts, durations, extension types) in the
-footer metadata, as an Arrow schema with one field for each column, in order. The entry decides the Arrow format of exported
-columns and changes no value. A broken entry is ignored, and so is a field in contradiction to its column.
+Parquet has fewer types than Arrow. Writers keep what Parquet's types lack (timezones, dictionaries, layouts, durations,
+extension types) in the footer metadata, as an Arrow schema with one field for each column. This entry decides in which Arrow
+format a column is exported, but changes no value. A broken entry is ignored. A field that contradicts its column is ignored too.
 """
 
 from __future__ import annotations
@@ -11,61 +11,77 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.nodes import DURATION_UNITS, NULLABLE, TYPE_ID, FieldNode
-from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
+from fastpq.arrow.plain_fields import with_plain_field
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.schema.parquet_schema import ColumnDescriptor, GroupNode
 from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
+from fastpq.schema.types import ColumnType
 
-# Number of ARROW:schema entries kept decoded, and the length of the longest kept one, in characters. The files of a dataset
-# have one entry.
-MOST_KEPT = 8
-LONGEST_KEPT = 1 << 16
+# Number of decoded ARROW:schema entries in the cache, and the longest such entry, in characters. A dataset's files usually share
+# one entry.
+CACHE_SIZE = 8
+LONGEST_CACHED = 1 << 16
+# The same for longer entries, of which fewer are cached.
+LONG_CACHE_SIZE = 2
+LONGEST_LONG_CACHED = 1 << 20
 
-# Metadata of a field that say its type and no more.
-_TYPE_METADATA = frozenset({b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id"})
+# Metadata key of a struct that holds a union. Its value is the union's format. In ARROW:schema, too, a union is a struct with
+# this key, so that other readers get the struct that the file holds.
+UNION_FORMAT = b"fastpq.union"
+# Metadata key of a field's id (parquet.thrift, SchemaElement.field_id), as in pyarrow.
+FIELD_ID = b"PARQUET:field_id"
+# Field metadata keys that only describe the field's type.
+_TYPE_METADATA = frozenset({b"ARROW:extension:name", b"ARROW:extension:metadata", FIELD_ID, UNION_FORMAT})
 
 _LISTS = ("+l", "+L", "+vl", "+vL")
 
 
 def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
-    """A column with its Arrow field, and its inner columns with theirs.
+    """Return a column with its Arrow field, and its inner columns with theirs.
 
     Args:
         column: the column.
-        field: the field, with children. A field in contradiction to its column's nesting is left out.
+        field: the field, with children. A field that contradicts the nesting of its column is left out.
     """
     field = stored_field(field)
     children = field.children
+    if not column.is_nested:
+        return column if children else column.with_arrow(field)
     own = replace(field, children=()) if children else field
     match column:
         case StructColumn():
             if field.format != "+s":
                 return column
             by_name = {child.name: child for child in children}
-            fields = [by_name.get(known.name) for known in column.type.fields]
-            inner = [_with(child, known) for child, known in zip(column.children, fields, strict=True)]
+            fields = [by_name.get(member.name) for member in column.type.fields]
+            inner = [_with(child, own_field) for child, own_field in zip(column.children, fields, strict=True)]
             return column._with(children=tuple(inner), arrow=own)
         case ListColumn(pairs=None):
             if len(children) != 1 or not (field.format in _LISTS or field.format.startswith("+w:")):
                 return column
             return column._with(elements=with_field(column.elements, children[0]), arrow=own)
         case ListColumn(pairs=StructColumn() as pairs):
-            known = children[0].children if field.format == "+m" and len(children) == 1 else ()
-            if len(known) != 2:
+            members = children[0].children if field.format == "+m" and len(children) == 1 else ()
+            if len(members) != 2:
                 return column
-            parts = tuple(with_field(child, each) for child, each in zip(pairs.children, known, strict=True))
+            parts = tuple(with_field(child, each) for child, each in zip(pairs.children, members, strict=True))
             elements = pairs._with(children=parts, arrow=replace(children[0], children=()))
             return column._with(elements=elements, arrow=own)
-    return column if children else column.with_arrow(own)
+    raise AssertionError(f"{type(column).__name__} is not a nested column")
 
 
 def stored_field(field: FieldNode) -> FieldNode:
-    """The Arrow field of an imported column: of the values of runs, of the struct of a union; any other field unchanged.
+    """Return an imported column's Arrow field.
+
+    For run-end encoded values it is the values' field. For a union it is the struct's field, whose metadata keeps the union's
+    format. Other fields do not change.
 
     Args:
-        field: the field of the producer.
+        field: the producer's field.
     """
     children = field.children
     if field.format == "+r" and len(children) == 2:
@@ -75,7 +91,8 @@ def stored_field(field: FieldNode) -> FieldNode:
         return stored_field(replace(values, name=field.name, flags=flags, metadata=metadata or None))
     if field.format.startswith("+u"):
         members = (replace(child, flags=child.flags | NULLABLE) for child in children)
-        return replace(field, format="+s", children=(FieldNode("c", TYPE_ID, flags=0), *members))
+        metadata = {**(field.metadata or {}), UNION_FORMAT: field.format.encode()}
+        return replace(field, format="+s", metadata=metadata, children=(FieldNode("c", TYPE_ID, flags=0), *members))
     return field
 
 
@@ -84,38 +101,52 @@ def _with(column: AnyColumn, field: FieldNode | None) -> AnyColumn:
 
 
 class ArrowFields:
-    """The Arrow fields of a file's columns, decoded on first use.
+    """The Arrow fields of a file's columns. They are decoded when they are first used.
 
     Args:
-        text: the ARROW:schema entry of the file's metadata, or None.
-        nodes: schema nodes of the file's columns.
+        text: the ARROW:schema entry in the file metadata, or None.
+        nodes: the columns' schema nodes.
+        stored_names: the names that the columns have in the file, or None if the nodes have these names.
     """
 
-    def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
+    def __init__(self, text: str | None, nodes: Sequence[ParquetNode], stored_names: Sequence[str] | None = None) -> None:
+        self._stored_names = stored_names
         self._numbers = {node: number for number, node in enumerate(nodes)}
         self._schema = None if text is None else _opened(text, len(nodes))
-        self._fields: dict[ParquetNode, FieldNode | None] = {}     # decoded fields; None for a broken or misplaced one
+        self._fields: dict[ParquetNode, FieldNode | None] = {}     # decoded fields, None for broken or misplaced ones
 
     def restored(self, table: Table, nodes: Iterable[ParquetNode]) -> Table:
-        """A table of columns of the file, with their Arrow fields; unchanged for a file without a usable entry.
+        """Return a table whose columns have their Arrow fields. If the file has no usable entry, nothing changes.
 
         Args:
-            table: the table.
-            nodes: schema nodes of its columns.
+            table: a table with columns from the file.
+            nodes: its columns' schema nodes.
         """
         if self._schema is None:
             return table
-        return table._of(_with(column, self._field(node)) for column, node in zip(table.columns, nodes, strict=True))
+        fields = self._fields
+        columns: list[AnyColumn] = []
+        for column, node in zip(table.columns, nodes, strict=True):
+            field = fields[node] if node in fields else self._field(node)
+            if type(column) is Column and field is not None and field.format[0] != "+" and not field.children:
+                columns.append(with_plain_field(column, field))
+            else:
+                columns.append(_with(column, field))
+        return table._of(columns)
 
     def durations(self) -> list[tuple[str, ...]]:
-        """Path and, as the last item, format of each field of durations, which Parquet stores as plain numbers."""
+        """Return the path of each duration field and each list of one size, with its format as the last item.
+
+        Parquet stores durations as plain numbers, and says nothing of the size of lists. Files in which these differ cannot be
+        joined, because one ARROW:schema would describe all values.
+        """
         if self._schema is None:
             return []
         fields = [field for node in self._numbers if (field := self._field(node)) is not None]
         return [path for field in fields for path in _durations(field)]
 
     def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
-        """Unit of the durations in a column of numbers, flat or in structs; None for other columns.
+        """Return the unit of a duration column, which may be in structs, or None for other columns.
 
         Args:
             leaf: the column.
@@ -128,10 +159,10 @@ class ArrowFields:
         return None if field is None else DURATION_UNITS.get(stored_field(field).format)
 
     def has_dictionary(self, node: ParquetNode) -> bool:
-        """Whether the Arrow field of a flat column is a dictionary.
+        """Return whether a flat column's Arrow field is a dictionary.
 
         Args:
-            node: schema node of the column.
+            node: the column's schema node.
         """
         if self._schema is None or not self._schema.may_be_dictionary(self._numbers[node]):
             return False
@@ -146,14 +177,18 @@ class ArrowFields:
     def _decoded(self, node: ParquetNode) -> FieldNode | None:
         assert self._schema is not None
         try:
-            field = self._schema.field(self._numbers[node], 2 * _count(node))
+            most = 2 * _count(node) if isinstance(node, GroupNode) else 2
+            field = self._schema.field(self._numbers[node], most)
         except (FormatError, UnsupportedError):
             return None
-        return field if field.name == node.element.name else None
+        name = node.element.name
+        if self._stored_names is None:
+            return field if field.name == name else None
+        return replace(field, name=name) if field.name == self._stored_names[self._numbers[node]] else None
 
 
 def _durations(field: FieldNode) -> Iterator[tuple[str, ...]]:
-    if field.is_duration:
+    if field.is_duration or field.format.startswith("+w:"):
         yield field.name, field.format
     for child in field.children:
         for path in _durations(child):
@@ -161,10 +196,10 @@ def _durations(field: FieldNode) -> Iterator[tuple[str, ...]]:
 
 
 def _opened(text: str, count: int) -> IpcSchema | None:
-    if len(text) > LONGEST_KEPT:
+    if len(text) > LONGEST_LONG_CACHED:
         return _parsed(text, count)
-    kept = _kept(text, count)
-    return None if kept is None else kept.anew()
+    schema = (_cached_schema if len(text) <= LONGEST_CACHED else _cached_long_schema)(text, count)
+    return None if schema is None else schema.anew()
 
 
 def _parsed(text: str, count: int) -> IpcSchema | None:
@@ -175,60 +210,56 @@ def _parsed(text: str, count: int) -> IpcSchema | None:
         return None
 
 
-_kept = lru_cache(maxsize=MOST_KEPT)(_parsed)
+_cached_schema = lru_cache(maxsize=CACHE_SIZE)(_parsed)
+_cached_long_schema = lru_cache(maxsize=LONG_CACHE_SIZE)(_parsed)
 
 
 def _count(node: ParquetNode) -> int:
-    """Number of schema nodes of a column. A repeated field without annotation is two fields in Arrow, any other node at most
-    one."""
+    """Return a column's schema node count. The column has at most twice as many Arrow fields.
+
+    A repeated field without an annotation is two fields in Arrow. Any other schema node is at most one field.
+    """
     return 1 + (sum(map(_count, node.children)) if isinstance(node, GroupNode) else 0)
 
 
-def arrow_fields(table: Table) -> FieldNode:
-    """The Arrow schema of a table, for arrow_schema_entry."""
-    from fastpq.arrow.narrow_decimals import schema_with_narrow_decimals
-
-    return schema_with_narrow_decimals(table.slice(0, 0))     # no rows, so that no values are converted for the schema
-
-
 def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
-    """The ARROW:schema entry for a file.
+    """Return the ARROW:schema entry for a file.
 
     Args:
         fields: Arrow schema of the file's first table.
-        metadata: key-value metadata of the file. Of a file with an entry, pyarrow takes the metadata from the entry.
+        metadata: the file's key-value metadata. If there is an entry, pyarrow takes the metadata from it.
 
     Raises:
-        UnsupportedError: a type without a place in Arrow's schemas.
+        UnsupportedError: Arrow's IPC format does not have a type in the schema.
     """
     return encode_schema(replace(fields, metadata=stored_texts(metadata)))
 
 
 def stored_texts(metadata: Mapping[str, str]) -> dict[bytes, bytes]:
-    """The bytes of key-value metadata, as the footer stores these: invalid UTF-8 of a file that was read stays as it was."""
+    """Return key-value metadata as the bytes that the footer stores. Invalid UTF-8 from another file does not change."""
     return {key.encode(errors="surrogateescape"): value.encode(errors="surrogateescape") for key, value in metadata.items()}
 
 
 def texts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
-    """Key-value metadata of an Arrow schema as texts."""
-    found = (metadata or {}).items()
-    return {key.decode(errors="surrogateescape"): value.decode(errors="surrogateescape") for key, value in found}
+    """Return an Arrow schema's key-value metadata as texts."""
+    pairs = (metadata or {}).items()
+    return {key.decode(errors="surrogateescape"): value.decode(errors="surrogateescape") for key, value in pairs}
 
 
 def redacted_entry(
     text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str, str], closed: Collection[str]
 ) -> tuple[str | None, str | None]:
-    """An ARROW:schema entry with its copy of the file's metadata replaced, and without values of closed columns.
+    """Return an ARROW:schema entry without values from closed columns, and with new file metadata.
 
     Args:
         text: the entry.
-        nodes: schema nodes of the file's columns.
-        metadata: key-value metadata of the file, without the entry.
-        closed: names of columns whose fields keep no metadata but those of their type.
+        nodes: the columns' schema nodes.
+        metadata: the file's key-value metadata, without the entry.
+        closed: names of columns whose fields keep only the metadata that describes their type.
 
     Returns:
-        The new entry, None where the old one is broken or has unsupported types; and a description of the removed part, None if
-        nothing was removed, ``""`` for the whole entry.
+        The new entry, or None if the old one is broken or has unsupported types. The second item describes what was removed. It
+        is None if nothing was removed, and ``""`` if the whole entry was removed.
     """
     schema = _opened(text, len(nodes))
     if schema is None:
@@ -236,9 +267,9 @@ def redacted_entry(
     try:
         old = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
         new = tuple(without_field_metadata(field) if field.name in closed else field for field in old)
-        parts = [f"metadata of the field {field.name}" for field, left in zip(old, new, strict=True) if field != left]
-        told = stored_texts(metadata)
-        if any(told.get(key) != value for key, value in schema.metadata.items()):
+        parts = [f"metadata of the field {field.name}" for field, other in zip(old, new, strict=True) if field != other]
+        new_texts = stored_texts(metadata)
+        if any(new_texts.get(key) != value for key, value in schema.metadata.items()):
             parts = parts or ["metadata of the schema"]
         if not parts:
             return text, None
@@ -248,24 +279,62 @@ def redacted_entry(
 
 
 def without_field_metadata(field: FieldNode) -> FieldNode:
-    """A field, and its inner fields, without metadata but those of its type; others may hold values, as of Polars' enums."""
-    kept = {key: value for key, value in (field.metadata or {}).items() if key in _TYPE_METADATA}
+    """Return a field without metadata, except what describes its type. Other metadata may hold values, as in Polars' enums."""
+    type_metadata = {key: value for key, value in (field.metadata or {}).items() if key in _TYPE_METADATA}
     children = tuple(map(without_field_metadata, field.children))
     inner = field.dictionary if field.dictionary is None else without_field_metadata(field.dictionary)
-    return replace(field, metadata=kept or None, children=children, dictionary=inner)
+    return replace(field, metadata=type_metadata or None, children=children, dictionary=inner)
+
+
+def entry_says_more(text: str, nodes: Sequence[ParquetNode]) -> bool:
+    """Return whether an ARROW:schema entry says more about columns than their Parquet types. Writers may leave out other entries.
+
+    Args:
+        text: the entry.
+        nodes: the columns in the file's schema.
+    """
+    schema = _parsed(text, len(nodes))
+    if schema is None:
+        return True
+    for number, node in enumerate(nodes):
+        field = schema.field(number, _count(node) * 2)
+        if not isinstance(node, ColumnDescriptor) or field.metadata or field.name != node.element.name:
+            return True
+        if _says_more(field, node.type):
+            return True
+    return False
+
+
+def _says_more(field: FieldNode, type_: ColumnType) -> bool:
+    """Return whether a flat column's Arrow field without metadata says more than its type.
+
+    Readers have different layouts for values of variable length. Polars reads the Parquet type of nulls as integers.
+    """
+    return type_.is_variable or field.dictionary is not None or field.format == "n" or field.format != type_.arrow_format
 
 
 def has_arrow_field(column: AnyColumn) -> bool:
-    """Whether a column, or a column inside, has an Arrow field: of Arrow data, of a file with an ARROW:schema, of subarrays."""
-    return any(each.arrow is not None for above, leaf in column.leaves() for each in (*above, leaf))
+    """Return whether a column, or a column inside it, has an Arrow field that says more than its type and a field id."""
+    if type(column) is Column and column.arrow is not None and column.arrow.metadata is None:
+        return _says_more(column.arrow, column.type)
+    every_column = (each for above, leaf in column.leaves() for each in (*above, leaf))
+    return any(each.arrow is not None and not _is_only_field_id(each) for each in every_column)
+
+
+def _is_only_field_id(column: ColumnBase) -> bool:
+    """Return whether a column's Arrow field says nothing but its field id, which the schema holds too."""
+    field = column.arrow
+    return (
+        field is not None and field.metadata is not None and field.metadata.keys() == {FIELD_ID} and field.dictionary is None
+        and field.format == column.type.arrow_format and field.name in ("", "element"))
 
 
 def has_dictionary(column: AnyColumn) -> bool:
-    """Whether the Arrow field of a column, or of a leaf of the column, is a dictionary."""
+    """Return whether a leaf's Arrow field is a dictionary. A flat column is its own leaf."""
     leaves = (leaf for _, leaf in column.leaves()) if column.is_nested else (column,)
     return any(leaf.arrow is not None and leaf.arrow.dictionary is not None for leaf in leaves)
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:
-    """Whether a column has durations, plain numbers to readers without the ARROW:schema."""
+    """Return whether a column has durations, which are plain numbers without the ARROW:schema."""
     return any(leaf.arrow is not None and leaf.arrow.is_duration for _, leaf in column.leaves())

@@ -1,7 +1,7 @@
-"""Decoding and encoding of ARROW:schema entries: an Arrow IPC schema message, in base64, in a Parquet file's metadata.
+"""Decoding and encoding of ARROW:schema entries. An entry is a schema message in Arrow's IPC format, in base64.
 
-The message is a FlatBuffer (Schema.fbs and Message.fbs of the Arrow project). Its fields are decoded to FieldNodes, the nodes of
-the C data interface, and encoded from FieldNodes.
+A Parquet file has the entry in its metadata. The message is a FlatBuffer (Schema.fbs and Message.fbs in the Arrow project). Its
+fields are converted to and from FieldNodes, which represent schemas in the C data interface.
 https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
 """
 
@@ -11,9 +11,11 @@ import base64
 import binascii
 import copy
 import struct
+from functools import lru_cache
 
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, FieldNode
-from fastpq.arrow.flatbuffer import FlatTable, Scalar, flatbuffer
+from fastpq.arrow.flatbuffer import EncodedTable, FlatTable, Scalar, flatbuffer
+from fastpq.arrow.plain_fields import dictionary_numbers, plain_field
 from fastpq.arrow.table_reader import TableReader
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
@@ -22,14 +24,15 @@ _CONTINUATION = b"\xff\xff\xff\xff"
 _VERSION_5 = 4
 _SCHEMA_MESSAGE = 1
 
-# Slots of the tables, in the order of Schema.fbs and Message.fbs.
+# Table slots, in the same order as in Schema.fbs and Message.fbs.
 _VERSION, _HEADER_TYPE, _HEADER, _BODY_LENGTH = range(4)                                # Message
 _FIELDS, _SCHEMA_METADATA = 1, 2                                                        # Schema
 _NAME, _NULLABLE, _TYPE_TYPE, _TYPE, _DICTIONARY, _CHILDREN, _METADATA = range(7)       # Field
 _ID, _INDEX_TYPE, _IS_ORDERED = range(3)                                                # DictionaryEncoding
 _KEY, _VALUE = range(2)                                                                 # KeyValue
+_EMPTY_NAME = bytes(5)                          # a string of length 0 in a flatbuffer, with its NUL
 
-# Members of the union Type.
+# Members of the union Type in Schema.fbs.
 _INT, _FLOAT, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _INTERVAL = 2, 3, 7, 8, 9, 10, 11
 _FIXED_SIZE_BINARY, _FIXED_SIZE_LIST, _MAP, _DURATION = 15, 16, 17, 18
 _BARE = {
@@ -42,50 +45,51 @@ _INT_FORMATS = {
     (8, 0): "C", (16, 0): "S", (32, 0): "I", (64, 0): "L",
 }
 _INTS = {text: widths for widths, text in _INT_FORMATS.items()}
-_FLOATS, _UNITS, _DATES, _INTERVALS = "efg", "smun", "Dm", "MDn"
+_UNITS = "smun"
 _SECOND, _MILLISECOND = range(2)
-# Types with a unit: the start of the format string, the last letter of the format string by unit, and the default unit.
+# For each type with a unit: its format string's prefix, the last letter by unit, and the default unit.
 _LETTERS = {
-    _FLOAT: ("", _FLOATS, 0),
-    _DATE: ("td", _DATES, _MILLISECOND),
+    _FLOAT: ("", "efg", 0),
+    _DATE: ("td", "Dm", _MILLISECOND),
     _TIME: ("tt", _UNITS, _MILLISECOND),
-    _INTERVAL: ("ti", _INTERVALS, 0),
+    _INTERVAL: ("ti", "MDn", 0),
     _DURATION: ("tD", _UNITS, _MILLISECOND),
 }
 _TIME_WIDTHS = {"s": 32, "m": 32, "u": 64, "n": 64}
 
-# Most levels of a field; lists and the entries of maps count as levels. Bounds the recursion of _node.
+# Largest number of levels in a field, which limits how deep _node recurses. Lists and map entries count as levels.
 _DEEPEST = 128
 
 
 class IpcSchema:
-    """The schema in an ARROW:schema entry; each field is decoded on first use.
+    """The schema in an ARROW:schema entry. Each field is decoded when it is first used.
 
     Args:
-        text: the entry: base64 of an encapsulated IPC message.
+        text: the entry, which is an encapsulated IPC message in base64.
 
     Raises:
-        FormatError: the text is no entry.
+        FormatError: the text is not such an entry.
     """
 
     def __init__(self, text: str) -> None:
         try:
             data = base64.b64decode(text, validate=True)
         except (ValueError, binascii.Error) as error:
-            raise FormatError(f"{ARROW_KEY} is no base64") from error
-        start = 4 if data.startswith(_CONTINUATION) else 0      # writers before Arrow 0.15 had no continuation
+            raise FormatError(f"{ARROW_KEY} is not valid base64") from error
+        start = 4 if data.startswith(_CONTINUATION) else 0      # writers before Arrow 0.15 wrote no continuation marker
         size = int.from_bytes(data[start : start + 4], "little")
         message = TableReader.root(data[start + 4 : start + 4 + size])
         schema = message.table(_HEADER) if message.scalar(_HEADER_TYPE, "B") == _SCHEMA_MESSAGE else None
         if schema is None:
-            raise FormatError(f"{ARROW_KEY} holds another message than a schema")
+            raise FormatError(f"{ARROW_KEY} has a message that is not a schema")
         self._schema = schema
-        # Decoded fields and their numbers of nodes. Fields with metadata, mutable dicts, are decoded anew for each caller.
-        self._known: dict[int, tuple[FieldNode, int]] = {}
-        self._without_dictionary: set[int] = set()
+        # Decoded fields with their node counts. Fields with metadata are decoded again for each caller, because a dict is
+        # mutable.
+        self._decoded_fields: dict[int, tuple[FieldNode, int]] = {}
+        self._dictionaries: list[set[int]] = []     # indexes of the fields that may be dictionaries, found on first use
 
     def anew(self) -> IpcSchema:
-        """This schema for another caller: each may read as many bytes of names and metadata as the first."""
+        """Return this schema for another caller, who may read as many name and metadata bytes as the first one."""
         other = copy.copy(self)
         other._schema = self._schema.anew()
         return other
@@ -95,55 +99,53 @@ class IpcSchema:
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
-        """Key-value metadata of the schema."""
+        """The schema's key-value metadata."""
         return dict(self.entries)
 
     @property
     def entries(self) -> list[tuple[bytes, bytes]]:
-        """Keys and values of the metadata in their order, repeated keys included."""
+        """The metadata's keys and values, in order. Keys may repeat."""
         return [(pair.text(_KEY) or b"", pair.text(_VALUE) or b"") for pair in self._schema.items(_SCHEMA_METADATA)]
 
     def may_be_dictionary(self, index: int) -> bool:
-        """Whether a field can be a dictionary, without a decoded field; the parameter is as of ``field``."""
-        if index in self._without_dictionary:
-            return False
-        try:
-            if self._schema.item(_FIELDS, index).table(_DICTIONARY) is not None:
-                return True
-        except FormatError:
-            return False
-        self._without_dictionary.add(index)
-        return False
+        """Return whether a field may be a dictionary, without decoding it. The argument is as for ``field``."""
+        if not self._dictionaries:
+            self._dictionaries.append(dictionary_numbers(self._schema, _FIELDS))
+        return index in self._dictionaries[0]
 
     def field(self, index: int, most: int) -> FieldNode:
-        """A field with its children.
+        """Return a field with its children.
 
         Args:
-            index: number of the field, below ``len(self)``.
-            most: most nodes of the field. A flatbuffer may share nodes, so that few bytes can stand for many nodes.
+            index: field index, less than ``len(self)``.
+            most: largest allowed node count. A flatbuffer may share nodes, so that few bytes can describe many nodes.
 
         Raises:
-            FormatError: the field breaks the format, or has more nodes.
-            UnsupportedError: an unknown type.
+            FormatError: the field breaks the format or has more nodes.
+            UnsupportedError: a type is unknown.
         """
-        known, count = self._known.get(index, (None, 0))
-        if known is not None and count <= most:
-            return known
-        left = [most]
-        node = _node(self._schema.item(_FIELDS, index), left, _DEEPEST)
+        field, count = self._decoded_fields.get(index, (None, 0))
+        if field is not None and count <= most:
+            return field
+        plain = plain_field(self._schema, _FIELDS, index, _format)
+        if plain is not None:
+            self._decoded_fields[index] = plain, 1
+            return plain
+        budget = [most]
+        node = _node(self._schema.item(_FIELDS, index), budget, _DEEPEST)
         if not _has_metadata(node):
-            self._known[index] = node, most - left[0]
+            self._decoded_fields[index] = node, most - budget[0]
         return node
 
 
-def _node(field: TableReader, left: list[int], depth: int) -> FieldNode:
-    left[0] -= 1
-    if left[0] < 0 or field.count(_CHILDREN) > left[0] or not depth:
+def _node(field: TableReader, budget: list[int], depth: int) -> FieldNode:
+    budget[0] -= 1
+    if budget[0] < 0 or field.count(_CHILDREN) > budget[0] or not depth:
         raise FormatError(f"a field of {ARROW_KEY} has more children than its column")
     children: tuple[FieldNode, ...] = ()
     metadata: dict[bytes, bytes] | None = None
     if field.count(_CHILDREN):
-        children = tuple(_node(child, left, depth - 1) for child in field.items(_CHILDREN))
+        children = tuple(_node(child, budget, depth - 1) for child in field.items(_CHILDREN))
     if field.count(_METADATA):
         metadata = {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in field.items(_METADATA)}
     type_ = field.table(_TYPE)
@@ -171,30 +173,30 @@ def _has_metadata(node: FieldNode) -> bool:
 
 def _string(text: bytes) -> str:
     try:
-        decoded = text.decode()
+        name = text.decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"a text in {ARROW_KEY} is not UTF-8") from error
-    if "\0" in decoded:
-        raise FormatError(f"a text in {ARROW_KEY} holds a zero byte")
-    return decoded
+    if "\0" in name:
+        raise FormatError(f"a text in {ARROW_KEY} has a zero byte")
+    return name
 
 
 def _letter(letters: str, number: int) -> str:
     if not 0 <= number < len(letters):
-        raise FormatError(f"unit {number} of a type in {ARROW_KEY}")
+        raise FormatError(f"a type in {ARROW_KEY} has the unknown unit {number}")
     return letters[number]
 
 
 def _format(member: int, type_: TableReader) -> str:
-    """The format string of a type, a member of the union Type and its table."""
+    """Return the format string for a member of the union Type, with the table that describes it."""
     if member in _BARE_FORMATS:
         return _BARE_FORMATS[member]
     if member == _INT:
         bits = type_.scalar(0, "i")
-        found = _INT_FORMATS.get((bits, type_.scalar(1, "B")))
-        if found is None:
-            raise FormatError(f"an integer of {bits} bits in {ARROW_KEY}")
-        return found
+        text = _INT_FORMATS.get((bits, type_.scalar(1, "B")))
+        if text is None:
+            raise FormatError(f"{ARROW_KEY} has an integer type of {bits} bits")
+        return text
     if member == _DECIMAL:
         bits = type_.scalar(2, "i", 128)
         return f"d:{type_.scalar(0, 'i')},{type_.scalar(1, 'i')}" + ("" if bits == 128 else f",{bits}")
@@ -205,26 +207,28 @@ def _format(member: int, type_: TableReader) -> str:
     if member in (_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST):
         size = type_.scalar(0, "i")
         if size < 0:
-            raise FormatError(f"a type of the fixed size {size} in {ARROW_KEY}")
+            raise FormatError(f"a type in {ARROW_KEY} has the fixed size {size}")
         return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{size}"
     if member in _LETTERS:
         prefix, letters, default = _LETTERS[member]
         return prefix + _letter(letters, type_.scalar(0, "h", default))
-    raise UnsupportedError(f"type {member} of the union in {ARROW_KEY}")
+    raise UnsupportedError(f"type {member} in {ARROW_KEY} is not supported")
 
 
 def encode_schema(root: FieldNode) -> str:
-    """The ARROW:schema entry of a table's Arrow schema.
+    """Return the ARROW:schema entry for a table's Arrow schema.
 
     Args:
-        root: a struct; its children are the table's columns, its metadata the schema's.
+        root: a struct whose children are the table's columns, and whose metadata is the schema's metadata.
 
     Raises:
-        UnsupportedError: a format unknown to Schema.fbs or to fastpq.
+        UnsupportedError: Schema.fbs or fastpq does not support a format.
     """
     ids = iter(range(1 << 62))
 
-    def field(node: FieldNode) -> FlatTable:
+    def field(node: FieldNode) -> FlatTable | EncodedTable:
+        if node.dictionary is None and not node.children and not node.metadata:
+            return _leaf_field(node.name.encode(), node.format, node.flags)
         values = node if node.dictionary is None else node.dictionary
         member, type_ = _type(values.format, node.flags)
         table: FlatTable = {
@@ -255,21 +259,42 @@ def encode_schema(root: FieldNode) -> str:
     return base64.b64encode(_CONTINUATION + struct.pack("<I", len(message)) + message).decode()
 
 
-def _pairs(metadata: dict[bytes, bytes]) -> list[FlatTable]:
+def _leaf_field(name: bytes, text: str, flags: int) -> EncodedTable:
+    """Return the Field table for a field without children, dictionary and metadata."""
+    return EncodedTable(_nameless_field(text, flags) + struct.pack("<I", len(name)) + name + b"\0")
+
+
+@lru_cache(maxsize=256)
+def _nameless_field(text: str, flags: int) -> bytes:
+    """Return the Field table for a format string and flags, up to the name, which is at its end."""
+    member, type_ = _type(text, flags)
+    table: FlatTable = {
+        _NAME: b"",     # the first reference is filled last
+        _NULLABLE: Scalar("B", int(bool(flags & NULLABLE))),
+        _TYPE_TYPE: Scalar("B", member),
+        _TYPE: type_,
+        _CHILDREN: [],
+    }
+    return flatbuffer(table).removesuffix(_EMPTY_NAME)
+
+
+def _pairs(metadata: dict[bytes, bytes]) -> list[FlatTable | EncodedTable]:
     return [{_KEY: key, _VALUE: value} for key, value in metadata.items()]
 
 
 def _type(text: str, flags: int) -> tuple[int, FlatTable]:
-    """The member of the union Type for a format string, and the member's table."""
+    """Return a format string's member of the union Type, and the table that describes it."""
     if text in _BARE:
         return _BARE[text], {}
     if text in _INTS:
         bits, signed = _INTS[text]
         return _INT, {0: Scalar("i", bits), 1: Scalar("B", signed)}
-    if text in ("e", "f", "g"):
-        return _FLOAT, {0: Scalar("h", _FLOATS.index(text))}
     if text == "+m":
         return _MAP, {0: Scalar("B", int(bool(flags & KEYS_SORTED)))}
+    for member, (prefix, letters, _) in _LETTERS.items():
+        if text[:-1] == prefix and text[-1:] in [*letters]:
+            width = {1: Scalar("i", _TIME_WIDTHS[text[-1]])} if member == _TIME else {}
+            return member, {0: Scalar("h", letters.index(text[-1])), **width}
     kind, _, rest = text.partition(":")
     match kind:
         case "d":
@@ -279,15 +304,7 @@ def _type(text: str, flags: int) -> tuple[int, FlatTable]:
             return _FIXED_SIZE_BINARY, {0: Scalar("i", int(rest))}
         case "+w":
             return _FIXED_SIZE_LIST, {0: Scalar("i", int(rest))}
-        case "tdD" | "tdm":
-            return _DATE, {0: Scalar("h", _DATES.index(kind[2]))}
-        case "tts" | "ttm" | "ttu" | "ttn":
-            return _TIME, {0: Scalar("h", _UNITS.index(kind[2])), 1: Scalar("i", _TIME_WIDTHS[kind[2]])}
         case "tss" | "tsm" | "tsu" | "tsn":
             zone: FlatTable = {1: rest.encode()} if rest else {}
             return _TIMESTAMP, {0: Scalar("h", _UNITS.index(kind[2]))} | zone
-        case "tDs" | "tDm" | "tDu" | "tDn":
-            return _DURATION, {0: Scalar("h", _UNITS.index(kind[2]))}
-        case "tiM" | "tiD" | "tin":
-            return _INTERVAL, {0: Scalar("h", _INTERVALS.index(kind[2]))}
     raise UnsupportedError(f"the Arrow format {text!r} has no type in {ARROW_KEY}")

@@ -1,1 +1,4 @@
-"""Compression codecs of pages (Compression.md): one file a codec, one table of all codecs; and the checksum of a page."""
+"""Compression codecs for pages (Compression.md): one file for each codec, and a table that lists them all.
+
+The page checksum is here too.
+"""

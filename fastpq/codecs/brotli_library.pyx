@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The BROTLI codec (RFC 7932), by libbrotli."""
+"""The BROTLI codec (RFC 7932). It calls libbrotli."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -30,7 +30,7 @@ cdef class BrotliLibrary(LibraryCodec):
 
     Args:
         number, name, most_expansion: as for Codec.
-        level: quality of libbrotli, 0 to 11.
+        level: libbrotli's quality, from 0 to 11.
     """
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:

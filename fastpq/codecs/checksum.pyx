@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The checksum of a page (README.md of parquet-format, "Checksumming")."""
+"""The page checksum (README.md of parquet-format, "Checksumming")."""
 
 from cpython.buffer cimport PyBUF_READ
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -18,13 +18,13 @@ cdef int64_t crc32_of(const uint8_t* data, int64_t size, uint32_t before=0) exce
 
 
 def crc32(const uint8_t[::1] data not None, uint32_t before=0):
-    """CRC-32 of a page as stored, as an unsigned integer.
+    """Return a stored page's CRC-32 as an unsigned integer.
 
     Args:
-        data: a contiguous buffer of bytes.
-        before: CRC-32 of the bytes in front of data.
+        data: a contiguous byte buffer.
+        before: CRC-32 of the bytes before ``data``.
     """
-    cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
+    cdef uint8_t nothing = 0        # its address is used in place of NULL if the view is empty
     cdef const uint8_t* first = &data[0] if data.shape[0] else &nothing
     cdef int64_t value
     with nogil:
@@ -33,6 +33,6 @@ def crc32(const uint8_t[::1] data not None, uint32_t before=0):
 
 
 def crc32_by_package(data, before=0):
-    """The same by ISA-L, of the package isal: three times as fast as zlib's, half as fast as libdeflate's."""
+    """Return what ``crc32`` returns. The package isal (ISA-L) is three times as fast as zlib, and half as fast as libdeflate."""
     from isal import isal_zlib
     return isal_zlib.crc32(data, before)

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""Codec, a compression codec at one level: over a library or kernel in C, or over the callables of a package."""
+"""Codec: a compression codec at one level. It calls a C library, a C kernel, or a Python package."""
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -12,13 +12,13 @@ from fastpq.errors import FormatError, LimitError, ParquetError
 
 
 cdef class Codec:
-    """A compression codec at one level. Stateless; several threads may call its methods at once.
+    """A compression codec at one level. Several threads may call its methods at the same time.
 
     Args:
         number: the codec's value in ``CompressionCodec`` (parquet.thrift).
         name: the codec's name in ``codec_for_write``.
-        most_expansion: greatest expansion of any stream, as (bytes produced, bytes consumed).
-        options: for the implementation: a level, or callables.
+        most_expansion: greatest expansion that a stream can have, as (bytes produced, bytes consumed).
+        options: arguments for the subclass: a level, or functions.
     """
 
     def __cinit__(self, int number, str name, tuple most_expansion, *options):
@@ -28,8 +28,8 @@ cdef class Codec:
         self.produced, self.consumed = most_expansion
 
     def compress(self, const uint8_t[::1] data not None):
-        """The compressed form of a contiguous buffer, bytes-like. Releases the GIL."""
-        cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
+        """Compress a contiguous buffer, and return the stream as a bytes-like object. The GIL is released."""
+        cdef uint8_t nothing = 0        # its address is used in place of NULL if the view is empty
         cdef const uint8_t* first = &data[0] if data.shape[0] else &nothing
         cdef int64_t size = data.shape[0], written
         cdef uint8_t* out
@@ -46,10 +46,10 @@ cdef class Codec:
                 free(out)
 
     def decompress_into(self, const uint8_t[::1] source not None, uint8_t[::1] target not None):
-        """Decompress one page to exactly the size of target; an empty source fits an empty target. Releases the GIL.
+        """Decompress one page, which must fill ``target`` exactly. An empty source fits an empty target. The GIL is released.
 
         Raises:
-            FormatError: a stream broken, too long or too short; target's content is then undefined.
+            FormatError: the stream is broken, too long or too short. ``target`` then has undefined content.
         """
         cdef uint8_t nothing = 0
         cdef const uint8_t* first = &source[0] if source.shape[0] else &nothing
@@ -58,20 +58,29 @@ cdef class Codec:
             self.decompress_to(first, source.shape[0], out, target.shape[0], -1, -1)
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
-        # Snappy grows by a sixth, LZO by a sixteenth and less than 128 bytes a block, all others by less
+        # Snappy grows by at most a sixth, LZO by a sixteenth and less than 128 bytes per block, and the others grow less
         return size + size // 6 + 128
 
     cdef int64_t compress_to(self, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
-        cdef int64_t written = self.encode(data, size, out, self.bound(size))
+        cdef Streams streams
+        streams.first = streams.each = 0
+        return self.compress_streams_to(data, size, streams, out)
+
+    cdef int64_t compress_streams_to(self, const uint8_t* data, int64_t size, Streams streams, uint8_t* out) except -1 nogil:
+        cdef int64_t written, room = self.bound(size)
+        if 0 < streams.first < size:
+            written = self.encode_streams(data, size, streams, out, room)
+        else:
+            written = self.encode(data, size, out, room)
         if written < 0:
             with gil:
-                raise MemoryError(f"the state of {self.name}")
+                raise MemoryError(f"no memory for the state of {self.name}")
         return written
 
     cdef int decompress_to(self, const uint8_t* stream, int64_t size, uint8_t* target, int64_t room, int64_t page,
                            int64_t offset) except -1 nogil:
         cdef int64_t written
-        if size == 0 and room == 0:     # some writers store a page without values as no bytes
+        if size == 0 and room == 0:     # some writers store no bytes for a page without values
             return 0
         written = self.decode(stream, size, target, room)
         if written != room:
@@ -85,8 +94,8 @@ cdef class Codec:
         if written == BROKEN_STREAM:
             return FormatError(f"broken {self.name} stream")
         if written == STREAM_TOO_LONG:
-            return FormatError(f"{self.name} stream of more bytes than the {room} that the page header claims")
-        return FormatError(f"{self.name} stream of {written} bytes, the page header claims {room}")
+            return FormatError(f"a {self.name} stream has more bytes than the {room} that the page header claims")
+        return FormatError(f"a {self.name} stream has {written} bytes, and the page header claims {room}")
 
     cdef int64_t decode(self, const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) except? -100 nogil:
         return BROKEN_STREAM
@@ -94,13 +103,17 @@ cdef class Codec:
     cdef int64_t encode(self, const uint8_t* data, int64_t size, uint8_t* out, int64_t room) except? -100 nogil:
         return NO_CONTEXT
 
+    cdef int64_t encode_streams(self, const uint8_t* data, int64_t size, Streams streams, uint8_t* out,
+                                int64_t room) except? -100 nogil:
+        return self.encode(data, size, out, room)
+
 
 cdef class LibraryCodec(Codec):
-    """A codec of a library in C, at one level; the classes below differ in the library.
+    """A codec that calls a C library. There is a subclass for each library.
 
     Args:
         number, name, most_expansion: as for Codec.
-        level: of the library.
+        level: the library's level.
     """
 
     def __cinit__(self, int number, str name, tuple most_expansion, int level):
@@ -108,12 +121,12 @@ cdef class LibraryCodec(Codec):
 
 
 cdef class PackageCodec(Codec):
-    """A codec of a package: Python callables, called under the GIL, which they release for their work.
+    """A codec that calls functions in a Python package. They are called with the GIL, and release it while they work.
 
     Args:
         number, name, most_expansion: as for Codec.
-        compress: function from a contiguous buffer of bytes to the compressed page, bytes-like.
-        decompress_into: function of ``(source, target)``, contiguous one-dimensional buffers of bytes. Fills target, or raises
+        compress: gets a contiguous byte buffer, and returns the compressed page as a bytes-like object.
+        decompress_into: gets ``(source, target)``, two contiguous one-dimensional byte buffers. It fills the target, or raises
             FormatError.
     """
 
@@ -122,11 +135,11 @@ cdef class PackageCodec(Codec):
         self.decompress_whole = decompress_into
 
     def compress(self, data):
-        """The compressed form of a contiguous buffer, bytes-like. Releases the GIL."""
+        """Compress a contiguous buffer, and return the stream as a bytes-like object. The GIL is released."""
         return self.compress_whole(data)
 
     def decompress_into(self, source, target):
-        """As ``Codec.decompress_into``."""
+        """Decompress one page, as ``Codec.decompress_into`` does."""
         if len(source) or len(target):
             self.decompress_whole(source, target)
 
@@ -139,7 +152,7 @@ cdef class PackageCodec(Codec):
             try:
                 written = view.len
                 if written > room:
-                    raise MemoryError(f"{size} bytes grew to {written} of {self.name}")
+                    raise MemoryError(f"{size} bytes grew to {written} bytes of {self.name}")
                 memcpy(out, view.buf, <size_t>written)
             finally:
                 PyBuffer_Release(&view)
@@ -159,5 +172,5 @@ cdef class PackageCodec(Codec):
 
 
 cdef dict place_of(int64_t page, int64_t offset):
-    """Page and offset as the context of an error; negative numbers are left out."""
+    """Return page and offset as context for an error. Negative numbers are left out."""
     return {"page": page if page >= 0 else None, "offset": offset if offset >= 0 else None}

@@ -1,4 +1,4 @@
-"""The GZIP codec (RFC 1952), by libdeflate; streams of several members by zlib."""
+"""The GZIP codec (RFC 1952). It calls the package deflate, and zlib for streams that have several members."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from fastpq.codecs.streams import Buffer, Compress, copy
 
 
 def compressor(level: int) -> Compress:
-    """A function from bytes to one gzip member of a level, 1 to 12."""
-
-    def compress(data: Buffer) -> Buffer:
-        return deflate.gzip_compress(data, level)
-
-    return compress
+    """Return a function that compresses bytes to one gzip member. Levels go from 1 to 12."""
+    return lambda data: deflate.gzip_compress(data, level)
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses any number of gzip members or zlib streams (RFC 1950) to exactly the size of target."""
+    """Decompress any number of gzip members or zlib streams (RFC 1950). They must fill ``target`` exactly."""
     plain = _single_member(source, len(target))
     if plain:
         copy(plain, target)
@@ -27,17 +23,17 @@ def decompress_into(source: Buffer, target: Buffer) -> None:
 
 
 def _single_member(source: Buffer, size: int) -> bytes | bytearray:
-    """The content of a source of one member of size bytes; empty for any other source.
+    """Return the content if the source is one member that holds ``size`` bytes. Return nothing for any other source.
 
-    libdeflate is fast, but stops after the first member without reporting the end. The member is the whole source if the source
-    without its last byte is a broken member.
+    libdeflate is fast, but it stops after the first member and does not report where that ends. The member fills the source if
+    the source without its last byte is a broken member.
     """
     if bytes(source[:2]) != framing.GZIP_MAGIC or int.from_bytes(bytes(source[-4:]), "little") != size:
         return b""
     try:
         plain = deflate.gzip_decompress(source, size)
     except deflate.DeflateError:
-        return b""  # zlib decides, and raises the error of a broken stream
+        return b""  # zlib decides, and raises the error for a broken stream
     try:
         deflate.gzip_decompress(memoryview(source)[:-1], size)
     except deflate.DeflateError:

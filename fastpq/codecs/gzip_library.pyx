@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The GZIP codec (RFC 1952), by libdeflate."""
+"""The GZIP codec (RFC 1952). It calls libdeflate."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -36,11 +36,11 @@ cdef void release_decompressor(void* context) noexcept nogil:
 
 
 cdef class GzipLibrary(LibraryCodec):
-    """The GZIP codec at one level: writes one member, reads any number of members and of zlib streams (RFC 1950).
+    """The GZIP codec at one level. It writes one member, and reads any number of members and zlib streams (RFC 1950).
 
     Args:
         number, name, most_expansion: as for Codec.
-        level: of libdeflate, 1 to 12.
+        level: libdeflate's level, from 1 to 12.
     """
     cdef context_pool compressors
     cdef context_pool decompressors
@@ -77,11 +77,11 @@ cdef class GzipLibrary(LibraryCodec):
 
 cdef int64_t inflate_members(libdeflate_decompressor* context, const uint8_t* stream, size_t size, uint8_t* target,
                              size_t room) noexcept nogil:
-    """Decompress gzip members or zlib streams to the last; returns the bytes written, or a negative result of Codec.decode."""
+    """Decompress all gzip members or zlib streams. Return the number of bytes written, or a negative result as Codec.decode."""
     cdef size_t position = 0, filled = 0, taken = 0, written = 0
     cdef libdeflate_result result
     while position < size:
-        if stream[position] == 0x1f:        # of the magic number of gzip; no zlib stream begins with the byte
+        if stream[position] == 0x1f:        # gzip's magic number begins with this byte, and no zlib stream does
             result = libdeflate_gzip_decompress_ex(
                 context, stream + position, size - position, target + filled, room - filled, &taken, &written)
         else:

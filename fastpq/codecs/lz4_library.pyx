@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The codecs LZ4_RAW, one LZ4 block, and the deprecated LZ4, by liblz4."""
+"""The LZ4_RAW codec, which is one LZ4 block, and the deprecated LZ4 codec. Both call liblz4."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
@@ -22,14 +22,14 @@ cdef extern from "<lz4frame.h>" nogil:
     size_t LZ4F_decompress(LZ4F_dctx* context, void* out, size_t* room, const void* data, size_t* size, void* options) noexcept
     unsigned LZ4F_isError(size_t result) noexcept
 
-cdef int HIGH_COMPRESSION = 3               # first level of this mode, as in pyarrow
+cdef int HIGH_COMPRESSION = 3               # first level that uses this mode, as in pyarrow
 cdef int64_t LARGEST_BLOCK = 0x7E000000     # LZ4_MAX_INPUT_SIZE, in bytes
-cdef int64_t HADOOP_BLOCK_SIZE = 1 << 18    # uncompressed bytes of a block, as cut by Hadoop's block codecs
+cdef int64_t HADOOP_BLOCK_SIZE = 1 << 18    # uncompressed size in bytes of a block that Hadoop's block codecs write
 cdef const uint8_t* FRAME_MAGIC = b"\x04\x22\x4d\x18"
 
 
 cdef int64_t encode_block(const uint8_t* data, int64_t size, uint8_t* out, int64_t room, int level) noexcept nogil:
-    """Compress one block; returns the bytes written, or NO_CONTEXT."""
+    """Compress one block. Return the number of bytes written, or NO_CONTEXT."""
     cdef int written
     if size > LARGEST_BLOCK:
         return NO_CONTEXT
@@ -41,7 +41,7 @@ cdef int64_t encode_block(const uint8_t* data, int64_t size, uint8_t* out, int64
 
 
 cdef int64_t decode_block(const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) noexcept nogil:
-    """Decompress one block to the front of target; returns the bytes written, or BROKEN_STREAM."""
+    """Decompress one block to the front of target. Return the number of bytes written, or BROKEN_STREAM."""
     cdef int written = -1
     if size <= 0x7fffffff and room <= 0x7fffffff:       # a page is never larger
         written = LZ4_decompress_safe(<const char*>stream, <char*>target, <int>size, <int>room)
@@ -71,9 +71,9 @@ cdef void release_decompressor(void* context) noexcept nogil:
 
 
 cdef class Lz4HadoopLibrary(LibraryCodec):
-    """The deprecated LZ4 codec: written in Hadoop's framing, read in that framing, in LZ4 frames or as a raw block.
+    """The deprecated LZ4 codec. It writes Hadoop's framing, and reads that framing, LZ4 frames and raw blocks.
 
-    A dialect fits when its own lengths match the sizes of source and target to the byte; no stream fits two dialects.
+    A dialect fits if its own lengths match the source's and the target's size to the byte. No stream fits two dialects.
 
     Args:
         number, name, most_expansion: as for Codec.
@@ -127,7 +127,7 @@ cdef class Lz4HadoopLibrary(LibraryCodec):
                 break
             position += <int64_t>taken
             filled += <int64_t>written
-        if hint:        # within a frame: no use for the next stream
+        if hint:        # the context is inside a frame, and cannot begin another stream
             LZ4F_freeDecompressionContext(context)
             return BROKEN_STREAM
         context_give(&self.decompressors, context, release_decompressor)
@@ -135,7 +135,7 @@ cdef class Lz4HadoopLibrary(LibraryCodec):
 
 
 cdef int64_t hadoop_decode(const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) noexcept nogil:
-    """Decompress the format of Hadoop's BlockCompressorStream; framing.hadoop_decompress describes the format."""
+    """Decompress the format that Hadoop's BlockCompressorStream writes. framing.hadoop_decompress describes it."""
     cdef int64_t position = 0, filled = 0, end, block, chunk, written
     while position < size:
         if size - position < 4:

@@ -1,4 +1,7 @@
-"""The LZO codec, by python-lzo (the extra ``lzo``): LZO1X in Hadoop's framing (hadoop-lzo), or a bare stream (Apache Drill)."""
+"""The LZO codec. It calls the package python-lzo (the extra ``lzo``).
+
+Pages are LZO1X blocks in Hadoop's framing (hadoop-lzo), or one bare stream (Apache Drill).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ import importlib
 from typing import Any
 
 from fastpq.codecs import framing
-from fastpq.codecs.streams import Buffer, Compress, broken, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, check_size
 from fastpq.errors import FormatError, UnsupportedError
 
 
 def compressor(level: int) -> Compress:
-    """A function from bytes to LZO1X blocks of a level, 1 to 9, in Hadoop's framing."""
+    """Return a function that compresses bytes to LZO1X blocks in Hadoop's framing. Levels go from 1 to 9."""
 
     def compress(data: Buffer) -> Buffer:
         package = _package()
@@ -21,16 +24,15 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses blocks in Hadoop's framing, or else a bare stream, to exactly the size of target."""
+    """Decompress blocks in Hadoop's framing, or a bare stream if that fails. Either must fill ``target`` exactly."""
     try:
         framing.hadoop_decompress(memoryview(source), memoryview(target), _decompress_block)
-    except FormatError as framed:
+    except FormatError as framing_error:
         try:
-            written = _decompress_block(memoryview(source), memoryview(target))
+            size = _decompress_block(memoryview(source), memoryview(target))
         except FormatError:
-            raise framed from None
-        if written != len(target):
-            raise mismatch("lzo", written, target) from None
+            raise framing_error from None
+        check_size("lzo", size, target)
 
 
 def _decompress_block(chunk: memoryview, block: memoryview) -> int:

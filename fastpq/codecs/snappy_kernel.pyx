@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The SNAPPY codec, by a kernel of fastpq's own: faster than the C++ library, and without its C++ runtime."""
+"""The SNAPPY codec. fastpq has its own kernel, which is faster than the C++ library and needs no C++ runtime."""
 
 from libc.stdint cimport UINT32_MAX, int64_t, uint8_t
 
@@ -11,11 +11,11 @@ cdef extern from "c/snappy.h" nogil:
 
 
 cdef class SnappyKernel(Codec):
-    """The SNAPPY codec, one stream of the raw format.
+    """The SNAPPY codec. A page is one stream in the raw format.
 
     Args:
         number, name, most_expansion: as for Codec.
-        level: ignored, Snappy has none.
+        level: ignored, because Snappy has none.
     """
 
     def __cinit__(self, int number, str name, tuple most_expansion, int level):

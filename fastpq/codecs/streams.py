@@ -1,4 +1,4 @@
-"""Buffers and callables of codecs from packages, and the errors of broken streams."""
+"""What the codecs that call packages share: types, errors for broken streams, and a copy that releases the GIL."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ Compress: TypeAlias = Callable[[Buffer], Buffer]
 DecompressInto: TypeAlias = Callable[[Buffer, Buffer], None]
 
 
-def mismatch(name: str, actual: int, target: Buffer) -> FormatError:
-    """The error of a stream with another uncompressed size than the page header's."""
-    return FormatError(f"{name} stream of {actual} bytes, the page header claims {len(target)}")
+def check_size(name: str, size: int, target: Buffer) -> None:
+    """Raise FormatError if a stream's uncompressed size is not the one in the page header, which the target has."""
+    if size != len(target):
+        raise FormatError(f"a {name} stream has {size} bytes, and the page header claims {len(target)}")
 
 
 def broken(name: str, error: Exception) -> FormatError:
-    """The error of a stream refused by a codec's package."""
+    """Return the error for a stream that a codec's package refuses."""
     return FormatError(f"broken {name} stream: {error}")
 
 
 def copy(source: Buffer, target: Buffer) -> None:
-    """Copy bytes from source to target. NumPy's assignment releases the GIL; a memoryview's does not."""
+    """Copy bytes from source to target with NumPy, which releases the GIL. An assignment to a memoryview would not release it."""
     np.frombuffer(target, np.uint8)[:] = np.frombuffer(source, np.uint8)

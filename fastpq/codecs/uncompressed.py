@@ -1,21 +1,16 @@
-"""The UNCOMPRESSED codec: bytes without change."""
+"""The UNCOMPRESSED codec, which leaves bytes as they are."""
 
 from __future__ import annotations
 
-from fastpq.codecs.streams import Buffer, Compress, copy, mismatch
+from fastpq.codecs.streams import Buffer, Compress, check_size, copy
 
 
 def compressor(level: int) -> Compress:
-    """A function from bytes to the same bytes; the level is ignored."""
-    return _same
-
-
-def _same(data: Buffer) -> Buffer:
-    return data
+    """Return a function that returns its argument unchanged. The level is ignored."""
+    return lambda data: data
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Copies source to target, of equal size."""
-    if len(source) != len(target):
-        raise mismatch("uncompressed", len(source), target)
+    """Copy ``source`` to ``target``. Both must have the same size."""
+    check_size("uncompressed", len(source), target)
     copy(source, target)

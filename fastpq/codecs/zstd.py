@@ -1,4 +1,4 @@
-"""The ZSTD codec (RFC 8878), by zstandard; streams of several frames by cramjam."""
+"""The ZSTD codec (RFC 8878). It calls the package zstandard, and cramjam for streams that have several frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from functools import cached_property
 import cramjam
 import zstandard
 
-from fastpq.codecs.streams import Buffer, Compress, broken, copy, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, check_size, copy
 
 
 class _ThreadContexts(threading.local):
-    """The zstandard contexts of a thread, kept because a context is expensive to make and not thread-safe."""
+    """A thread's zstandard contexts. They are kept, because a context takes long to make and serves only one thread."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
@@ -26,7 +26,7 @@ _contexts = _ThreadContexts()
 
 
 def compressor(level: int) -> Compress:
-    """A function from bytes to one zstd frame of a level."""
+    """Return a function that compresses bytes to one zstd frame."""
 
     def compress(data: Buffer) -> Buffer:
         context = _contexts.compressors.get(level)
@@ -38,27 +38,29 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses any number of frames to exactly the size of target."""
+    """Decompress any number of frames. They must fill ``target`` exactly."""
     plain = _single_frame(source, len(target))
     if plain:
         copy(plain, target)
         return
-    # cramjam reads any number of frames and refuses trailing bytes, but makes a new context each time (ten microseconds).
+    # cramjam reads any number of frames and refuses trailing bytes, but makes a new context each time (ten microseconds)
     try:
-        written = cramjam.zstd.decompress_into(source, target)
+        size = cramjam.zstd.decompress_into(source, target)
     except cramjam.DecompressionError as error:
         raise broken("zstd", error) from error
-    if written != len(target):
-        raise mismatch("zstd", written, target)
+    check_size("zstd", size, target)
 
 
 def _single_frame(source: Buffer, size: int) -> bytes:
-    """The content of a source of one frame of size bytes, the output of nearly every writer; empty for any other source."""
+    """Return the content if the source is one frame that holds ``size`` bytes. Return nothing for any other source.
+
+    Most writers make such a source.
+    """
     try:
-        # zstandard allocates the content size stated by the frame, hence this check first; -1 is a frame without a stated size.
+        # zstandard allocates the size that the frame states, so that is checked first. -1 means that it states none.
         if zstandard.frame_content_size(source) not in (size, -1):
             return b""
         plain = _contexts.decompressor.decompress(source, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError:
-        return b""  # cramjam decides, and raises the error of a broken stream
+        return b""  # cramjam decides, and raises the error for a broken stream
     return plain if len(plain) == size else b""

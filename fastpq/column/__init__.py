@@ -1,9 +1,9 @@
-"""The engine of column chunks (compiled).
+"""Reads and writes column chunks: their pages, levels and values. Most modules are compiled.
 
-Reading: page_walker steps over page headers, page opens bodies, value_reader decodes values, code_reader codes and verdicts of
-dictionaries.
-chunk_reader fills the output of a flat column (column_output), nested_reader and assembly the outputs of a nested column's
-leaves; assemble joins these to one column.
-Writing: shred and leaf_entries make levels, input gives stored values, value_writer encodes, chunk_writer makes pages, page_log
-keeps their statistics.
+Reading: page_walker steps from page header to page header, and page opens the bodies. value_reader decodes their values.
+code_reader makes dictionary codes or verdicts instead. chunk_reader fills the output of a flat column (column_output).
+nested_reader and assembly fill one output for each leaf of a nested column, and assemble joins these outputs to a column.
+
+Writing: shred and leaf_entries make levels, and input converts the values to their stored form. chunk_writer cuts pages.
+value_writer encodes their values, page_writer stores the pages, and page_log keeps their statistics.
 """

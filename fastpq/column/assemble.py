@@ -1,6 +1,6 @@
-"""Joining the NestedOutputs of all leaves to one nested column; shred.py takes columns apart.
+"""Joins the decoded leaves of a nested column to one column. shred.py does the reverse.
 
-assembly.pyx has made offsets and validity from the levels of each leaf.
+Each leaf has a NestedOutput (assembly.pyx), which holds the offsets and the validity for all layers above the leaf.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class _Layer:
         return same and _equal(self.offsets, other.offsets) and _equal(self.validity, other.validity)
 
 
-def _equal(left: Array | None, right: Array | None) -> bool:
-    return np.array_equal(left, right) if left is not None and right is not None else left is right
+def _equal(one: Array | None, other: Array | None) -> bool:
+    return np.array_equal(one, other) if one is not None and other is not None else one is other
 
 
 def assemble(shape: Shape, outputs: Mapping[int, NestedOutput], leaves: Mapping[int, Column]) -> AnyColumn:
-    """The column of a shape.
+    """Join all decoded leaves to one column.
 
     Args:
-        shape: of the column.
-        outputs: the outputs of all leaves, by leaf index and of the same rows.
-        leaves: the columns of the leaves, by leaf index; layers above play no part.
+        shape: the column's shape.
+        outputs: the leaves' outputs, by leaf index. All have the same rows.
+        leaves: the leaves' values as flat columns, by leaf index.
 
     Raises:
-        FormatError: the leaves below a list or a struct disagree about the nulls or offsets.
+        FormatError: the leaves below a list or a struct disagree about its nulls or offsets.
     """
     layers = {index: [_Layer.of(layer) for layer in output.layers] for index, output in outputs.items()}
     return _Assembly(leaves, layers).column(shape)
@@ -77,17 +77,17 @@ class _Assembly:
         children = tuple(self.column(child) for child in shape.children)
         lengths = {len(child) for child in children}
         if len(lengths) > 1:
-            raise FormatError("the leaves of a struct disagree about how often there is one", column=_name(shape))
+            raise FormatError("the leaves of a struct disagree about the number of structs", column=_name(shape))
         length = lengths.pop()
         if shape.layer is None:
             return StructColumn._made(shape.type, children, length, nullable=False)
         layer = self._shared(shape, shape.layer)
         if layer.slots != length:
-            raise FormatError(f"{layer.slots} structs with fields of {length} values", column=_name(shape))
+            raise FormatError(f"{layer.slots} structs, but {length} values in each field", column=_name(shape))
         return StructColumn._made(shape.type, children, length, **_nulls(shape, layer))
 
     def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
-        """The layer of a list or a struct, equal in the outputs of all leaves below."""
+        """Return the layer for a list or a struct. Check first that all leaves below it have the same layer."""
         first, *others = [self.layers[leaf.column.index][number] for leaf in shape.leaves]
         if not all(first.agrees(other) for other in others):
             kind = "lists" if isinstance(shape, ListShape) else "structs"
@@ -96,7 +96,7 @@ class _Assembly:
 
 
 def _nulls(shape: ListShape | StructShape, layer: _Layer) -> dict[str, Any]:
-    # a required value under a null struct counts as no null: the struct's own bitmap marks the row
+    # A required field has no nulls. Where the struct above it is null, the struct's own bitmap says so.
     return {"validity": layer.validity, "null_count": layer.null_count} if shape.nullable else {}
 
 

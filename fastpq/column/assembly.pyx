@@ -1,7 +1,7 @@
-"""Levels of nested columns -> validity and offsets, a page at a time (README.md, "Nested Encoding").
+"""Turns the levels of nested columns into validity and offsets, a page at a time (README.md, "Nested Encoding").
 
-The entries of a page are walked once for the leaf and once for each layer above the leaf. The levels in fastpq.schema.shape.Layer
-tell the slots of a layer from other entries.
+The loops pass over a page's entries once for the leaf, and once for each layer above it. The levels in
+fastpq.schema.shape.Layer say which entries are slots in a layer.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -23,15 +23,15 @@ cdef extern from "c/assembly.h" nogil:
                        uint8_t* flags, int64_t* elements) noexcept
 
 cdef int64_t MAX_ELEMENTS = 0x7FFFFFFF
-cdef size_t SLACK = 1 << 20         # unused bytes kept in memory rather than copy the values
+cdef size_t SLACK = 1 << 20         # bytes: up to this much unused memory is not worth a copy
 
 
 cdef class LayerOutput:
-    """Offsets and validity of one list or nullable struct, from the levels of one leaf below.
+    """Offsets and validity for one list or nullable struct, made from the levels that a leaf below it has.
 
     Args:
         layer: a fastpq.schema.shape.Layer.
-        expected: number of entries with memory from the start: blocks that a growing buffer leaves stay in memory as idle ones.
+        expected: reserve memory for this many entries. A buffer that grows leaves idle blocks behind.
     """
 
     def __cinit__(self, object layer, int64_t expected=0):
@@ -51,10 +51,10 @@ cdef class LayerOutput:
         cdef uint8_t* flags = self.flags.room(<size_t>count + 1)
         cdef int64_t slots
         if self.is_list:
-            if contradicts(definition, repetition, count, self.slot_repetition, self.element_definition, self.before):
+            if contradicts(definition, repetition, count, self.slot_repetition, self.element_definition, self.last_definition):
                 with gil:
                     raise FormatError("levels that contradict each other: an element of a list that is empty or null")
-            self.before = definition[count - 1]
+            self.last_definition = definition[count - 1]
             if self.elements > MAX_ELEMENTS - count:
                 with gil:
                     raise LimitError(f"more than {MAX_ELEMENTS} elements in row groups that are read into one column")
@@ -71,19 +71,19 @@ cdef class LayerOutput:
         return 0
 
     def offsets(self):
-        """int32, shape (slots + 1,): index of the first element of each slot, and the number of elements."""
+        """Return where each slot's elements start, then the element count: int32, shape (slots + 1,)."""
         cdef int32_t* end = <int32_t*>self.starts.room(sizeof(int32_t))
         end[0] = <int32_t>self.elements
         self.starts.size += sizeof(int32_t)
         return compact_array(self.starts, np.int32)
 
     def validity(self):
-        """(bitmap or None, number of nulls)."""
+        """Return the bitmap (None without nulls), and the null count."""
         return packed(self.flags)
 
 
 cdef object compact_array(GrowingBuffer buffer, object dtype):
-    """The contents of a buffer, in an array with little unused memory."""
+    """Return what a buffer holds, as an array with little unused memory."""
     array = buffer.array(dtype)
     return array.copy() if buffer.capacity > 4 * buffer.size + SLACK else array
 
@@ -95,12 +95,12 @@ cdef object packed(GrowingBuffer flags):
 
 
 cdef class NestedOutput(Output):
-    """The decoded values of one leaf of a nested column, and the layers above the leaf.
+    """The decoded values for one leaf in a nested column, and the layers above the leaf.
 
     Args:
         leaf: a fastpq.schema.shape.LeafShape.
-        width: bytes of one value in memory.
-        expected: number of entries with memory from the start.
+        width: bytes that a value takes in memory.
+        expected: reserve memory for this many entries.
     """
 
     def __cinit__(self, object leaf, int64_t width, int64_t expected=0):
@@ -127,9 +127,9 @@ cdef class NestedOutput(Output):
         return slot_flags(definition, repetition, count, self.max_repetition, self.slot_definition, self.max_definition, flags)
 
     def contents(self):
-        """The values of all slots: uint8, slots * width bytes, in an array with little unused memory."""
+        """Return all slots' values: uint8, slots * width bytes, in an array with little unused memory."""
         return compact_array(self.values, np.uint8)
 
     def validity(self):
-        """(bitmap or None, number of nulls)."""
+        """Return the bitmap (None without nulls), and the null count."""
         return packed(self.flags)

@@ -1,4 +1,4 @@
-"""Decoding of column chunks into the caller's memory."""
+"""Decodes column chunks into the caller's memory."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.column_output cimport ColumnOutput, Output
@@ -11,21 +11,21 @@ cdef class ChunkReader:
     cdef PageReader pages
     cdef Output output
     cdef Page page
-    cdef readonly int64_t remaining     # values of the chunk not read yet
-    cdef int64_t page_rows              # rows of the page; page_row rows were read
-    cdef int64_t page_row
+    cdef readonly int64_t remaining     # values in the chunk that were not read yet
+    cdef int64_t page_rows              # rows in the page
+    cdef int64_t page_row               # rows in the page that were read or skipped
     cdef int64_t page_nulls
     cdef ValueReader values
-    cdef bint defers_values             # stored values are values in memory: those of whole pages are read to their place
+    cdef bint defers_values             # whether whole pages may be read into the output, because values look alike in both
     cdef size_t width
     cdef Scratch bitmap
     cdef Scratch part
     cdef Scratch dense
-    cdef Scratch chosen                 # bits: chosen rows
-    cdef Scratch valid                  # bits: chosen values among those present, and valid rows among those chosen
+    cdef Scratch chosen                 # bits: the chosen rows
+    cdef Scratch valid                  # bits: the chosen values among the non-null ones, then the chosen rows' validity
 
-    # For a ChunkRun. begin checks an output for count rows at an offset; read_chunk decodes a chunk of the column, of size bytes
-    # that begin base bytes behind the first byte of the pages.
+    # These two are for a ChunkRun. begin checks that an output has count rows at an offset. read_chunk decodes one chunk, which
+    # has size bytes from position base on.
     cdef int begin(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int64_t read_chunk(self, ColumnOutput output, int64_t offset, int64_t base, int64_t size, bint expect_dictionary,
                             int64_t num_values) except -1 nogil

@@ -1,13 +1,13 @@
-"""Decoding of column chunks into the caller's memory.
+"""Decodes column chunks into the caller's memory.
 
-One ChunkReader decodes one chunk in any number of calls, or one chunk after the other for a ChunkRun. Chunks of one column write
-into one ColumnOutput at different offsets, from several threads at the same time.
+A ChunkReader decodes one chunk in one or more calls. For a ChunkRun, it decodes one chunk after the other. Several threads decode
+a column's chunks into one ColumnOutput at the same time, each chunk at its own offset.
 """
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from fastpq.column.code_reader cimport CodeReader, VerdictReader
+from fastpq.column.code_reader cimport CodeReader, SubstituteReader, VerdictReader
 from fastpq.column.stored_values cimport BOOLEAN, COPY
 from fastpq.column.column_output cimport ColumnOutput, Output
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PASSED, PageReader
@@ -17,27 +17,26 @@ from fastpq.encodings.levels cimport (
     CLEAR_STRETCH, SET_STRETCH, bit_packed_levels_to_bitmap, bitmap_copy, bitmap_count, bitmap_merge, bitmap_pick,
     bitmap_set_range, bitmap_stretch, expand, levels_count, levels_to_bitmap,
 )
-from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
 from fastpq.index.ranges cimport RowRanges
 
 from fastpq.errors import FormatError, LimitError
 
 
 cdef enum:
-    # python -m benchmarks.filters judges the first two.
-    MOST_IDLE_ROWS = 32         # between two ranges, decoded and dropped: passing over rows costs a new start of the decoders
-    LONG_RANGE = 256            # rows of a range decoded to its place at once; shorter ones with short gaps are decoded together
-    PIECE = 1 << 16             # bytes decoded at a time, before chosen values are copied; few enough to stay in the cache
+    # python -m benchmarks.filters measures the first two.
+    MOST_IDLE_ROWS = 32         # a gap of at most this many rows is decoded and dropped: a decoder that skips has to start anew
+    LONG_RANGE = 256            # a range of at least this many rows is decoded to its place. Shorter ranges are decoded together.
+    PIECE = 1 << 16             # bytes to decode before the chosen values are copied: few enough to stay in the cache
 
 
 cdef class ChunkReader:
-    """Decodes one column chunk of a flat column; NestedReader decodes chunks of nested columns.
+    """Decodes one column chunk of a flat column. A NestedReader decodes the chunks of nested columns.
 
     Args:
-        pages: the PageReader of the chunk.
-        layout: the Layout of the column type.
+        pages: the chunk's PageReader.
+        layout: the column type's Layout.
         num_values: number of values, nulls included.
-        judge: for verdicts of one byte in place of values; an attribute of VerdictReader.
+        judge: decode to verdicts (one byte each) instead of values. See VerdictReader.
     """
 
     def __init__(self, PageReader pages not None, object layout, int64_t num_values, judge=None):
@@ -71,35 +70,36 @@ cdef class ChunkReader:
         return self._read(output, offset, num_values)
 
     def share_arrays(self, int64_t size):
-        """Let the values of several pages stay in one array, for chunks read to the end before anybody sees the output.
+        """Let several pages share one array for their values.
 
-        After an error nobody may see the output: an array may hold memory that the broken page did not fill.
+        The chunk must be read to its end before anybody sees the output. After an error nobody may see it, because the broken
+        page may have left a part of the array unfilled.
 
         Args:
-            size: bytes of all pages, as the footer claims; more have arrays of their own.
+            size: bytes in all pages, as the footer claims. Pages beyond this size have their own arrays.
         """
-        if not isinstance(self.values, (CodeReader, VerdictReader)):
+        if not isinstance(self.values, SubstituteReader):
             self.pages.to_retain = max(size, <int64_t>0)
 
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
-        """Decode the next count values into output at row offset; returns how many are null.
+        """Decode the next count values into output at row offset. Returns the null count.
 
         Raises:
             FormatError: the chunk's bytes break the specification.
-            UnsupportedError: an encoding unknown to fastpq.
+            UnsupportedError: a page has an encoding that fastpq does not know.
         """
         if not 0 <= count <= self.remaining:
-            raise ValueError(f"rows 0 to {count}, with {self.remaining} left in the chunk")
+            raise ValueError(f"{count} rows were requested, and the chunk has {self.remaining} more")
         self._check(output, offset, count)
         return self._decode(output, offset, count, None, NULL)
 
     def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
-        """Decode ranges of the next values into output, without gaps from row offset on.
+        """Decode ranges of the next values into output, without gaps, from row offset on.
 
         Args:
             output: the target.
-            offset: row of the output.
-            ranges: shape (n, 2), ascending: start and stop of each range, counted from the next value.
+            offset: row in the output.
+            ranges: shape (n, 2), ascending: each range's start and stop, counted from the next value.
 
         Returns:
             The number of nulls among the values.
@@ -115,12 +115,12 @@ cdef class ChunkReader:
                 position = ranges[i, 1]
                 count += position - ranges[i, 0]
         if not ascend or position > self.remaining:
-            raise ValueError(f"ranges that do not ascend, or end at row {position}, with {self.remaining} left in the chunk")
+            raise ValueError(f"the ranges must ascend, and end within {self.remaining} rows: the last one ends at {position}")
         self._check(output, offset, count)
         return self._decode(output, offset, count, ranges, NULL)
 
     def read_chosen(self, ColumnOutput output not None, int64_t offset, RowRanges rows not None):
-        """Decode chosen rows of the next rows.num_rows values into output, without gaps from row offset on.
+        """Decode the chosen ones among the next rows.num_rows rows into output, without gaps, from row offset on.
 
         Returns:
             The number of nulls among the values.
@@ -134,22 +134,22 @@ cdef class ChunkReader:
             return self.read_ranges(output, offset, rows.bounds)
         bits = rows.bits
         if rows.num_rows > self.remaining:
-            raise ValueError(f"rows of {rows.num_rows}, with {self.remaining} left in the chunk")
+            raise ValueError(f"a choice among {rows.num_rows} rows, and the chunk has {self.remaining} more")
         self._check(output, offset, count)
         return self._decode(output, offset, rows.num_rows, None, &bits[0]) if count else 0
 
     def left_over(self):
-        """Bytes behind the last value of the page read last, if the page is PLAIN; 0 in other encodings."""
-        if self.values.encoding != PLAIN or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
+        """Return how many bytes the current page has behind its last value; 0 for booleans and for pages that are not PLAIN."""
+        if not self.values.decoder.stores_plain or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
             return 0
-        return self.values.cursor_size
+        return self.values.page.size
 
     def dictionary(self):
-        """The values of the dictionary page at the begin of the chunk, as a ColumnOutput; to be called before any read.
+        """Return the values in the dictionary page, as a ColumnOutput. This must come before the first read.
 
         Raises:
-            FormatError: no dictionary page, or bytes that break the specification.
-            UnsupportedError: an encoding unknown to fastpq.
+            FormatError: the chunk does not begin with a dictionary page, or its bytes break the specification.
+            UnsupportedError: the page has an encoding that fastpq does not know.
         """
         cdef ColumnOutput output, none = ColumnOutput(0, self.width, False)
         self._attach(none)
@@ -165,16 +165,19 @@ cdef class ChunkReader:
         return output
 
     def entries(self):
-        """The dictionary of the codes read, for a layout with codes.
+        """Return the dictionary for the codes that were read, if the layout has codes.
 
         Returns:
-            views of the entries, uint8 of 16 bytes each; and the buffers of the views.
+            A view of each entry (uint8, 16 bytes each), and the views' buffers.
         """
         return (<CodeReader?>self.values).entries()
 
     def view(self):
-        """All values of the chunk as a uint8 array over the stored bytes, if the chunk is one plain, uncompressed page of aligned
-        values in memory; otherwise None, and ``read`` still reads every value."""
+        """Return all values as a uint8 array over the stored bytes, without a copy.
+
+        Returns None unless the chunk is one PLAIN, uncompressed page in memory with aligned values. ``read`` then still reads
+        every value.
+        """
         cdef int64_t size = self.remaining * <int64_t>self.width
         if self.pages.source is not None or self.pages.compressed:
             return None
@@ -183,20 +186,20 @@ cdef class ChunkReader:
         with nogil:
             while self.page_row == self.page_rows:
                 self._load_page()
-        start = self.values.cursor - self.pages.data
+        start = self.values.page.data - self.pages.data
         in_chunk = 0 <= start <= self.pages.size - size
-        if (not in_chunk or self.page.encoding != PLAIN or self.page_rows != self.remaining
-                or self.values.cursor_size < size or <size_t>self.values.cursor % min(self.width, 8)):
+        if (not in_chunk or not self.values.decoder.stores_plain or self.page_rows != self.remaining
+                or self.values.page.size < size or <size_t>self.values.page.data % min(self.width, 8)):
             return None
-        self.values.check_values(self.values.cursor, self.remaining)
+        self.values.check_values(self.values.page.data, self.remaining)
         return self.pages.owner[start:start + size]
 
     cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1:
-        """Refuse an output without count rows at an offset, of another width, or read-only."""
+        """Check that an output has count rows at an offset, has the right width, and can be written."""
         if offset < 0 or offset > output.rows - count:
-            raise ValueError(f"{count} rows at {offset} of {output.rows}")
+            raise ValueError(f"{count} rows at row {offset} of an output with {output.rows}")
         if output.width != <int64_t>self.width:
-            raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
+            raise ValueError(f"an output for values with {output.width} bytes, but the values have {self.width}")
         if output.data == NULL and count and self.width:
             raise ValueError("the output is read-only")
         return 0
@@ -209,7 +212,7 @@ cdef class ChunkReader:
 
     cdef int64_t _decode(self, ColumnOutput output, int64_t offset, int64_t count, const int64_t[:, ::1] ranges,
                          const uint8_t* bits) except -1:
-        """Decode ranges of the next rows, or the rows at the set bits among the next count rows, or all of these."""
+        """Decode the rows at the set bits. Without bits, decode the ranges. Without both, decode the next count rows."""
         cdef bint in_ranges = ranges is not None
         try:
             self._attach(output)
@@ -236,7 +239,7 @@ cdef class ChunkReader:
         return nulls
 
     cdef int64_t _read_ranges(self, ColumnOutput output, int64_t offset, const int64_t[:, ::1] ranges) except -1 nogil:
-        """Decode ranges of rows; short ranges with short gaps between them are decoded together."""
+        """Decode row ranges. Short ranges with short gaps between them are decoded together."""
         cdef int64_t position = 0, nulls = 0, first = 0, last, count
         cdef const uint8_t* bits
         while first < ranges.shape[0]:
@@ -259,7 +262,7 @@ cdef class ChunkReader:
         return nulls
 
     cdef const uint8_t* _bits_of(self, const int64_t* ranges, int64_t count) except NULL nogil:
-        """The rows of ranges as bits; the first row has the first bit."""
+        """Return ranges as bits, one a row. The first bit is for the first range's first row."""
         cdef int64_t size = ranges[2 * count - 1] - ranges[0], i
         cdef uint8_t* bits = scratch_reserve(&self.chosen, <size_t>(size + 7) // 8)
         memset(bits, 0, <size_t>(size + 7) // 8)
@@ -268,8 +271,8 @@ cdef class ChunkReader:
         return bits
 
     cdef int64_t _read_bits(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t count) except -1 nogil:
-        """Decode the rows at the set bits among the next count rows; returns the number of nulls among them."""
-        cdef int64_t place = 0, nulls = 0, rows, kept
+        """Decode the rows at the set bits among the next count rows. Returns their null count."""
+        cdef int64_t place = 0, nulls = 0, rows, chosen_rows
         cdef int kind
         while place < count:
             rows = bitmap_stretch(bits, place, count - place, MOST_IDLE_ROWS, LONG_RANGE, &kind)
@@ -279,71 +282,72 @@ cdef class ChunkReader:
                 nulls += self._read(output, offset, rows)
                 offset += rows
             else:
-                kept = bitmap_count(bits, place, rows)
+                chosen_rows = bitmap_count(bits, place, rows)
                 nulls += self._read_mixed(output, offset, bits, place, rows)
-                offset += kept
+                offset += chosen_rows
             place += rows
         return nulls
 
     cdef int64_t _read_mixed(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place,
                              int64_t count) except -1 nogil:
-        """Decode the next count rows, piece by piece, and keep the rows at the set bits from bit place on; returns the nulls."""
-        cdef int64_t nulls = 0, rows, kept
+        """Decode the next count rows in pieces, and keep those whose bit, from bit place on, is set. Returns their null count."""
+        cdef int64_t nulls = 0, rows, chosen_rows
         cdef int kind
         while count:
             if self.page_row == self.page_rows:
                 rows = bitmap_stretch(bits, place, count, 1, 1, &kind)
                 if kind == SET_STRETCH:
                     self._load_page()
-                else:                   # the page may have no row to read
+                else:                   # perhaps the page has no chosen row
                     self._skip(rows)
                     place += rows
                     count -= rows
                 continue
             rows = min(min(count, self.page_rows - self.page_row), max(<int64_t>1, PIECE // max(self.width, 1)))
-            kept = bitmap_count(bits, place, rows)
-            nulls += self._chosen(output, offset, bits, place, rows, kept)
+            chosen_rows = bitmap_count(bits, place, rows)
+            nulls += self._chosen(output, offset, bits, place, rows, chosen_rows)
             self.page_row += rows
             self.remaining -= rows
             place += rows
             count -= rows
-            offset += kept
+            offset += chosen_rows
         return nulls
 
     cdef int64_t _chosen(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place, int64_t rows,
-                         int64_t kept) except -1 nogil:
-        """Decode rows of the current page, and keep those at the set bits from bit place on; returns the number of nulls kept."""
+                         int64_t chosen_rows) except -1 nogil:
+        """Decode the page's next rows, and keep those whose bit, from bit place on, is set. Returns their null count."""
         cdef uint8_t* out = output.data + offset * <int64_t>self.width
-        cdef int64_t present, wanted
+        cdef int64_t present, chosen_values
         cdef const uint8_t* valid
         cdef uint8_t* chosen
-        cdef uint8_t* kept_valid
+        cdef uint8_t* chosen_valid
         if self.page_nulls == 0:
-            self.values.read_chosen(out, bits, place, rows, kept)
+            self.values.read_chosen(out, bits, place, rows, chosen_rows)
             if output.bits != NULL:
-                bitmap_set_range(output.bits, offset, kept)
+                bitmap_set_range(output.bits, offset, chosen_rows)
             return 0
         valid = self._bits(rows)
         chosen = scratch_reserve(&self.valid, 2 * (<size_t>(rows + 7) // 8))
-        kept_valid = chosen + (rows + 7) // 8
-        bitmap_pick(valid, 0, bits, place, rows, kept_valid)
+        chosen_valid = chosen + (rows + 7) // 8
+        bitmap_pick(valid, 0, bits, place, rows, chosen_valid)
         present = bitmap_pick(bits, place, valid, 0, rows, chosen)
-        wanted = bitmap_count(chosen, 0, present)
-        self.values.read_chosen(scratch_reserve(&self.dense, <size_t>wanted * self.width), chosen, 0, present, wanted)
-        expand(kept_valid, kept, self.dense.data, out, self.width)
+        chosen_values = bitmap_count(chosen, 0, present)
+        scratch_reserve(&self.dense, <size_t>chosen_values * self.width)
+        self.values.read_chosen(self.dense.data, chosen, 0, present, chosen_values)
+        expand(chosen_valid, chosen_rows, self.dense.data, out, self.width)
         if output.bits != NULL:
-            bitmap_merge(output.bits, offset, kept_valid, kept)
-        return kept - wanted
+            bitmap_merge(output.bits, offset, chosen_valid, chosen_rows)
+        return chosen_rows - chosen_values
 
     cdef int _skip(self, int64_t count) except -1 nogil:
-        """Pass over count rows; pages without a row to read are not opened."""
+        """Skip count rows. A page whose rows are all skipped is not opened."""
         cdef int64_t rows, present
         while count:
             if self.page_row == self.page_rows:
                 count -= self._pass(count)
                 continue
             rows = min(count, self.page_rows - self.page_row)
-            if rows < self.page_rows - self.page_row or self.values.encoding == DELTA_BYTE_ARRAY:
+            if rows < self.page_rows - self.page_row or self.values.decoder.shares_prefixes:
                 present = rows if self.page_nulls == 0 else bitmap_count(self.bitmap.data, self.page_row, rows)
                 self.values.skip(present)
             self.page_row += rows
@@ -352,7 +356,7 @@ cdef class ChunkReader:
         return 0
 
     cdef int64_t _pass(self, int64_t count) except -1 nogil:
-        """Pass over the next page, if it has at most count rows, or else open it; returns the number of rows passed."""
+        """Skip the next page and return its row count, if it has at most count rows. Otherwise open it and return 0."""
         self.pages.next(&self.page, count)
         if self.page.kind != PASSED:
             self._open_page()
@@ -361,7 +365,7 @@ cdef class ChunkReader:
         return self.page.num_values
 
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
-        """Decode count rows of the current page; returns the number of nulls."""
+        """Decode count rows from the current page. Returns the null count."""
         cdef uint8_t* out = output.data + offset * <int64_t>self.width
         cdef const uint8_t* bits
         cdef int64_t present
@@ -377,14 +381,14 @@ cdef class ChunkReader:
         return count - present
 
     cdef int64_t _expand(self, const uint8_t* bits, int64_t count, uint8_t* out) except -1 nogil:
-        """Decode the values of the next count rows to their places; returns the number of values."""
+        """Decode the values for the next count rows, and put them where rows are not null. Returns how many values there are."""
         cdef int64_t present = bitmap_count(bits, 0, count)
         self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
         expand(bits, count, self.dense.data, out, self.width)
         return present
 
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
-        """The validity of the next count rows of the page, from bit 0."""
+        """Return the next count rows' validity. The first row has bit 0."""
         if self.page_row == 0:
             return self.bitmap.data
         scratch_reserve(&self.part, <size_t>(count + 7) // 8)
@@ -392,28 +396,28 @@ cdef class ChunkReader:
         return self.part.data
 
     cdef int _load_page(self, int64_t at_once=0) except -1 nogil:
-        """Open the next page; the caller reads a page of at most at_once values in one call (PageReader.next)."""
+        """Open the next page. The caller reads a page with at most at_once values in one call (PageReader.next)."""
         self.pages.next(&self.page, 0, at_once)
         self._open_page()
         return 0
 
     cdef int _open_page(self) except -1 nogil:
-        """Take up the page at hand: its levels and values, or its dictionary."""
+        """Prepare the current page: load its levels and start its values, or decode its dictionary."""
         if self.page.kind == NO_PAGE:
             with gil:
                 raise FormatError(f"the chunk ends {self.remaining} values early", page=self.pages.ordinal)
         if self.page.kind == DICTIONARY:
             self.values.load_dictionary(&self.page)
             return 0
-        self.page_row = self.page_rows = 0      # no row is left to read if the page turns out broken
+        self.page_row = self.page_rows = 0      # nothing to read if the page is broken
         self._load_levels()
         self.values.load(&self.page, self.page.num_values - self.page_nulls)
         self.page_rows = min(<int64_t>self.page.num_values, self.remaining)
         return 0
 
     cdef int _load_levels(self) except -1 nogil:
-        # a page may claim more values than its chunk has: no bit is kept for these
-        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining), present, left
+        # A page may claim more values than its chunk has. The others get no bit.
+        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining), present, claimed_present
         cdef uint8_t* bitmap
         self.page_nulls = 0
         if self.pages.max_definition_level == 0 or count == 0:
@@ -424,10 +428,10 @@ cdef class ChunkReader:
         else:
             present = levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
             if present >= 0 and self.page.num_values > count:
-                left = levels_count(
+                claimed_present = levels_count(
                     self.page.definition.data, <size_t>self.page.definition.size, self.page.num_values,
                     self.pages.max_definition_level)
-                present = min(present, left)
+                present = min(present, claimed_present)
         if present < 0:
             self.pages.fail(present, b"definition levels")
         self.page_nulls = count - present

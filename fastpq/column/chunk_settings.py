@@ -1,4 +1,4 @@
-"""ChunkSettings, how the chunks of one column are encoded."""
+"""The settings that a ChunkWriter needs for one column."""
 
 from __future__ import annotations
 
@@ -7,22 +7,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """WriterProperties of one column, resolved.
+    """How one column's chunks are encoded: the WriterProperties, resolved for the column.
 
     Attributes:
-        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
+        max_definition_level, max_repetition_level: the column's highest levels. If one is 0, pages do not store such levels.
         dictionary: whether to try a dictionary.
-        keep_dictionary: use the dictionary even where plain values are smaller.
-        value_encoding: number of the encoding of pages without dictionary.
+        keep_dictionary: whether to use the dictionary even if plain values are smaller.
+        value_encoding: number of the encoding for pages without dictionary.
         index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
         order: a value of ``Order`` in fastpq.stats.statistics.
         total_order: whether floats are in IEEE 754 total order.
-        statistics: whether the footer has statistics of the column.
-        data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
-        version_2: data pages V2.
-        checksums: write the CRC-32 of each page.
-        bloom_filter_fpp: false positive rate of the chunk's bloom filter; None for a chunk without one.
-        bloom_filter_ndv: the number of distinct values to size the filter for; None for the number in the chunk.
+        truncation: most bytes that a bound may have in statistics and indexes. It applies to BYTE_ARRAY columns.
+        statistics: whether the footer has statistics for the column.
+        data_page_size, data_page_rows, dictionary_page_size: the largest page. Sizes are uncompressed bytes.
+        version_2: whether data pages are V2.
+        checksums: whether to write a CRC-32 for each page.
+        content_chunks: least and most bytes of a page that is cut by its content, and the mask of the hash. None cuts pages by
+            their size.
+        bloom_filter_fpp: the bloom filter's false positive rate; None for a chunk without a bloom filter.
+        bloom_filter_ndv: distinct value count that the filter is sized for; None for the count in the chunk.
     """
 
     max_definition_level: int
@@ -33,6 +36,7 @@ class ChunkSettings:
     index_encoding: int
     order: int
     total_order: bool
+    truncation: int
     statistics: bool
     data_page_size: int
     data_page_rows: int
@@ -41,3 +45,15 @@ class ChunkSettings:
     checksums: bool
     bloom_filter_fpp: float | None
     bloom_filter_ndv: int | None
+    content_chunks: tuple[int, int, int] | None = None
+
+    def bloom_filter_bytes(self, distinct: int) -> int:
+        """Return the size of a bloom filter in bytes.
+
+        Args:
+            distinct: how many distinct values the chunk has. ``bloom_filter_ndv`` takes its place if it is set.
+        """
+        from fastpq.index.bloom_size import bytes_for
+
+        assert self.bloom_filter_fpp is not None, "a filter is made only for a column that has bloom_filter_fpp"
+        return bytes_for(distinct if self.bloom_filter_ndv is None else self.bloom_filter_ndv, self.bloom_filter_fpp)

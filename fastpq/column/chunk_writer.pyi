@@ -1,5 +1,8 @@
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastpq.arrays.memory import Pieces
 from fastpq.codecs.codec import Codec
 from fastpq.column.chunk_settings import ChunkSettings
@@ -36,6 +39,7 @@ class ChunkWriter:
         cipher: ModuleCipher,
         settings: ChunkSettings,
         give: Callable[[list[bytes | memoryview]], object] | None = None,
+        cuts: NDArray[np.int64] | None = None,
     ) -> None: ...
     def begin_dictionary(self, entries: ColumnInput) -> None: ...
     def write(self, start: int, stop: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Targets of reads: the caller's memory, into which all chunks of a column are decoded."""
+"""The memory that all chunks of a column are decoded into."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -7,17 +7,17 @@ from fastpq.errors import LimitError
 
 
 cdef class Output:
-    """The target of a read; string views point into the buffers."""
+    """What a read fills: values, and the buffers that string views among them point into."""
 
 
 cdef class ColumnOutput(Output):
-    """The target of a read of one flat column.
+    """What a read fills for one flat column.
 
     Args:
-        rows: number of rows.
-        width: bytes of one value in memory.
-        nullable: whether to keep a validity bitmap.
-        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate the array.
+        rows: row count.
+        width: bytes that a value takes in memory.
+        nullable: whether to have a validity bitmap.
+        values: uint8 array with rows * width bytes, empty or already filled; None to allocate it.
     """
 
     def __cinit__(self, int64_t rows, int64_t width, bint nullable, object values=None):
@@ -32,7 +32,7 @@ cdef class ColumnOutput(Output):
         self.buffers = []
         view = self.values
         if view.shape[0] != rows * width:
-            raise ValueError(f"an output of {view.shape[0]} bytes for {rows} values of {width}")
+            raise ValueError(f"an output with {view.shape[0]} bytes for {rows} values with {width} bytes each")
         if rows * width and self.values.flags.writeable:
             self.data = <uint8_t*>&view[0]
         if nullable and rows:

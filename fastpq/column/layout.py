@@ -1,4 +1,4 @@
-"""The widths and the conversion of a column type between pages and memory, for the page loop."""
+"""How a column type's values look in pages and in memory, and the conversion between the two."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from fastpq.encodings.registry import readable_encodings
 from fastpq.errors import UnsupportedError
 from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
 
-# Verdicts (uint8) on values (uint8, Layout.width bytes each) with the buffers of their views.
+# Returns a verdict (uint8) for each value. The arguments are the values (uint8, Layout.width bytes each) and the views' buffers.
 Judge: TypeAlias = "Callable[[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]], np.ndarray[Any, Any]]"
 
 VIEW_WIDTH = 16
 CODE_WIDTH = 4
+DECIMAL128_WIDTH = 16
 
 _STORED_WIDTH = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 _UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -25,7 +26,7 @@ _SECONDS_PER_DAY = 86_400
 
 
 class Conversion(IntEnum):
-    """The values of ``Conversion`` in stored_values.pxd."""
+    """The conversions. stored_values.pxd describes them, and has the same numbers."""
 
     COPY = 0
     SIGNED = 1
@@ -35,26 +36,28 @@ class Conversion(IntEnum):
     DECIMAL = 5
     VARIABLE = 6
     VARIABLE_DECIMAL = 7
+    WIDE_DECIMAL = 8
 
 
 class OutsideUnitError(UnsupportedError):
-    """An INT96 timestamp is outside of the unit chosen for its column in memory."""
+    """An INT96 timestamp does not fit the unit that its column has in memory."""
 
 
 class Layout(NamedTuple):
-    """Widths of one value in bytes, and the conversion between pages and memory.
+    """How a column type's values look in pages and in memory.
 
     Attributes:
-        conversion: a Conversion.
-        stored_width: in a PLAIN page; 0 for values of variable length.
-        width: in memory.
-        units: ticks a second of an INT96 column's values in memory; 0 for other columns.
+        conversion: the conversion between pages and memory.
+        stored_width: bytes that a value takes in a PLAIN page; 0 for variable-length values.
+        width: bytes that a value takes in memory.
+        units: ticks per second, for INT96 timestamps in memory; 0 for other columns.
         text: whether values are UTF-8.
-        physical: the physical type of the column.
-        digits: most digits of a decimal; 0 for other columns.
-        ticks: ticks of a day, for a column of times; 0 for other columns, and without a check.
-        encodings: a bit for each encoding that is read for the physical type (``readable_encodings``).
-        codes: whether values of variable length are codes in memory, into a dictionary of their chunk.
+        physical: the column's physical type.
+        digits: most digits that a decimal may have; 0 for other columns.
+        ticks: ticks per day, to check times of day; 0 for other columns, and without a check.
+        encodings: a bit for each encoding that fastpq reads for the physical type (``readable_encodings``).
+        codes: whether variable-length values are dictionary codes in memory.
+        converted_width: bytes that a value takes after its conversion, if it is converted later than it is decoded; otherwise 0.
     """
 
     conversion: Conversion
@@ -67,15 +70,24 @@ class Layout(NamedTuple):
     ticks: int = 0
     encodings: int = 0
     codes: bool = False
+    converted_width: int = 0
 
-    def coded(self) -> Layout:
-        """The layout of the same values as codes."""
+    def with_codes(self) -> Layout:
+        """Return the layout for the same values as dictionary codes."""
         return self._replace(width=CODE_WIDTH, codes=True)
+
+    def as_stored(self) -> Layout:
+        """Return the layout that keeps each value in memory as its stored bytes, to be converted later."""
+        return self._replace(conversion=Conversion.COPY, width=self.stored_width, units=0, converted_width=self.width)
+
+    def as_decimal128(self) -> Layout:
+        """Return the layout for decimals of INT32 or INT64 that have 16 bytes in memory."""
+        return self._replace(conversion=Conversion.WIDE_DECIMAL, width=DECIMAL128_WIDTH)
 
 
 @lru_cache(maxsize=4096)
 def layout_of(column_type: ColumnType) -> Layout:
-    """The Layout of a column type."""
+    """Return the Layout for a column type."""
     logical = column_type.logical
     digits = logical.precision if isinstance(logical, Decimal) else 0
     ticks = _SECONDS_PER_DAY * _UNITS_PER_SECOND[logical.unit] if isinstance(logical, Time) else 0
@@ -85,23 +97,23 @@ def layout_of(column_type: ColumnType) -> Layout:
 
 
 def _layout_of(column_type: ColumnType) -> Layout:
-    stored = _stored_width(column_type)
+    stored_width = _stored_width(column_type)
     if column_type.is_variable:
         return Layout(Conversion.VARIABLE, 0, VIEW_WIDTH, text=column_type.is_text)
     dtype = column_type.dtype
     assert dtype is not None
     if column_type.physical is Type.BOOLEAN:
-        return Layout(Conversion.BOOLEAN, stored, dtype.itemsize)
-    if column_type.physical is Type.INT96:
+        return Layout(Conversion.BOOLEAN, stored_width, dtype.itemsize)
+    if column_type.physical is Type.INT96 and column_type.length is None:
         unit = column_type.logical.unit if isinstance(column_type.logical, Timestamp) else "ns"
-        return Layout(Conversion.TIMESTAMP96, stored, dtype.itemsize, _UNITS_PER_SECOND[unit])
+        return Layout(Conversion.TIMESTAMP96, stored_width, dtype.itemsize, _UNITS_PER_SECOND[unit])
     if isinstance(column_type.logical, Decimal) and column_type.physical is Type.FIXED_LEN_BYTE_ARRAY:
-        return Layout(Conversion.DECIMAL, stored, dtype.itemsize)
+        return Layout(Conversion.DECIMAL, stored_width, dtype.itemsize)
     if isinstance(column_type.logical, Decimal) and column_type.physical is Type.BYTE_ARRAY:
         return Layout(Conversion.VARIABLE_DECIMAL, 0, dtype.itemsize)
-    if isinstance(column_type.logical, Integer) and dtype.itemsize < stored:
-        return Layout(Conversion.SIGNED if column_type.logical.signed else Conversion.UNSIGNED, stored, dtype.itemsize)
-    return Layout(Conversion.COPY, stored, dtype.itemsize)
+    if isinstance(column_type.logical, Integer) and dtype.itemsize < stored_width:
+        return Layout(Conversion.SIGNED if column_type.logical.signed else Conversion.UNSIGNED, stored_width, dtype.itemsize)
+    return Layout(Conversion.COPY, stored_width, dtype.itemsize)
 
 
 def _stored_width(column_type: ColumnType) -> int:

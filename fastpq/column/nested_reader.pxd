@@ -1,4 +1,4 @@
-"""Decoding of column chunks of nested columns."""
+"""Decodes column chunks that belong to nested columns."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -8,10 +8,10 @@ from fastpq.column.scratch cimport Scratch
 
 
 cdef class NestedReader(ChunkReader):
-    cdef Scratch definition         # the levels of the page
+    cdef Scratch definition         # the page's levels, a byte an entry
     cdef Scratch repetition
     cdef Scratch slot_bits
-    cdef bint begun                 # a first row has begun
+    cdef bint has_begun             # whether a row has begun
     cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil
     cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil
     cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil

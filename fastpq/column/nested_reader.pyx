@@ -1,7 +1,7 @@
-"""Decoding of column chunks of nested columns.
+"""Decodes column chunks that belong to nested columns.
 
-An entry of the levels is a value, a null, or an empty or missing list above the leaf. A row begins with a repetition level of 0
-and may go on in the next page.
+An entry is a definition level and a repetition level. It stands for a value, a null, or an empty or missing list above the leaf.
+A row begins with the repetition level 0, and may continue in the next page.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -23,7 +23,7 @@ cdef extern from "c/assembly.h" nogil:
 
 
 cdef class NestedReader(ChunkReader):
-    """Decodes one column chunk of a nested column; arguments as for ChunkReader, nulls and empty lists counted as values."""
+    """Decodes one column chunk of a nested column. The arguments are a ChunkReader's. num_values also counts empty lists."""
 
     def __dealloc__(self):
         scratch_free(&self.definition)
@@ -31,12 +31,12 @@ cdef class NestedReader(ChunkReader):
         scratch_free(&self.slot_bits)
 
     def read_rows(self, NestedOutput output not None, int64_t count):
-        """Append the next rows to output; returns the number of rows, fewer than count at the end of the chunk.
+        """Append the next rows to output. Returns how many rows: fewer than count at the chunk's end.
 
         Raises:
             FormatError: the chunk's bytes break the specification.
-            UnsupportedError: an encoding unknown to fastpq.
-            LimitError: too little memory, or too many elements for 32-bit offsets.
+            UnsupportedError: a page has an encoding that fastpq does not know.
+            LimitError: there is not enough memory, or there are too many elements for 32-bit offsets.
         """
         return self.read_row_ranges(output, np.array([[0, count]], dtype=np.int64))
 
@@ -45,10 +45,10 @@ cdef class NestedReader(ChunkReader):
 
         Args:
             output: the target.
-            ranges: shape (n, 2), ascending: start and stop of each range, counted from the next row.
+            ranges: shape (n, 2), ascending: each range's start and stop, counted from the next row.
 
         Returns:
-            The number of rows, fewer than asked for at the end of the chunk.
+            The row count: fewer than requested at the chunk's end.
 
         Raises:
             FormatError, UnsupportedError, LimitError: as ``read_rows``.
@@ -56,7 +56,7 @@ cdef class NestedReader(ChunkReader):
         cdef int64_t rows = 0, position = 0, i
         for i in range(ranges.shape[0]):
             if not position <= ranges[i, 0] <= ranges[i, 1]:
-                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]} behind {position}")
+                raise ValueError(f"the ranges must ascend: rows {ranges[i, 0]} to {ranges[i, 1]} follow row {position}")
             position = ranges[i, 1]
         try:
             self._attach(output)
@@ -74,31 +74,32 @@ cdef class NestedReader(ChunkReader):
         return rows
 
     cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil:
-        """Append the next rows to the output, or skip the rows."""
-        cdef int64_t rows = 0, begun, entries, left
+        """Append the next rows to the output, or skip them."""
+        cdef int64_t rows = 0, begun, entries, page_rest
         while True:
             while self.page_row == self.page_rows:
                 if self.remaining == 0:
                     return rows
                 self._load_page()
-            left = self.page_rows - self.page_row
-            entries = entries_of_rows(self.repetition.data + self.page_row, left, count - rows, &begun)
-            if not self.begun and self.repetition.data[0] != 0:
+            page_rest = self.page_rows - self.page_row
+            entries = entries_of_rows(self.repetition.data + self.page_row, page_rest, count - rows, &begun)
+            if not self.has_begun and self.repetition.data[0] != 0:
                 with gil:
-                    raise FormatError("the chunk begins in the middle of a row", page=self.pages.ordinal)
-            self.begun = True
+                    text = "the chunk begins in the middle of a row: its first repetition level is not 0"
+                    raise FormatError(text, page=self.pages.ordinal)
+            self.has_begun = True
             if skip:
-                self._skip_entries(entries, entries < left)
+                self._skip_entries(entries, entries < page_rest)
             else:
                 self._entries(output, entries)
             rows += begun
             self.page_row += entries
             self.remaining -= entries
-            if entries < left:
+            if entries < page_rest:
                 return rows
 
     cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil:
-        """Append the next count entries of the page."""
+        """Append the page's next count entries to the output."""
         cdef const uint8_t* definition = self.definition.data + self.page_row
         cdef int64_t slots, present
         cdef uint8_t* out
@@ -120,7 +121,7 @@ cdef class NestedReader(ChunkReader):
         return 0
 
     cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil:
-        """Skip entries of the page; values are decoded if more entries follow."""
+        """Skip the page's next count entries. Their values are decoded only if more entries follow."""
         cdef int64_t present
         if more:
             present = count_equal(self.definition.data + self.page_row, count, <uint8_t>self.pages.max_definition_level)
@@ -128,18 +129,18 @@ cdef class NestedReader(ChunkReader):
         return 0
 
     cdef int _check_rows(self, int64_t count) except -1 nogil:
-        """Check the rows of a page against the offset index: the page begins with a row and has the listed number."""
-        cdef int64_t rows, listed
-        if self.pages.listed < 0 or count == 0:
+        """Check a page against the offset index. A page must begin with a row, and have as many rows as the index says."""
+        cdef int64_t rows, rows_in_index
+        if self.pages.listed_pages < 0 or count == 0:
             return 0
-        listed = self.pages.directory[self.pages.next_listed - 1, 3]
-        if listed < 0:
+        rows_in_index = self.pages.directory[self.pages.next_listed - 1, 3]
+        if rows_in_index < 0:
             return 0
         rows = count_equal(self.repetition.data, count, 0)
-        if rows != listed or self.repetition.data[0] != 0:
+        if rows != rows_in_index or self.repetition.data[0] != 0:
             with gil:
-                raise FormatError(f"a page of {rows} rows, or that begins within one, where the offset index has {listed} rows",
-                                  page=self.pages.directory[self.pages.next_listed - 1, 0])
+                raise FormatError(f"a page of {rows} rows, or that begins within one, where the offset index has {rows_in_index} "
+                                  "rows", page=self.pages.directory[self.pages.next_listed - 1, 0])
         return 0
 
     cdef int _load_levels(self) except -1 nogil:
@@ -164,7 +165,7 @@ cdef class NestedReader(ChunkReader):
             status = bit_packed_levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
         else:
             status = levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
-            if status >= 0 and self.page.num_values > count:        # the chunk ends in mid-page
+            if status >= 0 and self.page.num_values > count:        # the chunk ends within the page
                 status = levels_count(stream.data, <size_t>stream.size, self.page.num_values, max_level)
         if status < 0:
             self.pages.fail(status, b"repetition levels" if repetition else b"definition levels")

@@ -1,4 +1,4 @@
-"""Pages of a column chunk: read, checked, decrypted, decompressed and split once."""
+"""Opens the pages in a column chunk: checks and decrypts them, decompresses them and splits them into levels and values."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.arrays.allowance cimport Allowance, Counted
@@ -12,62 +12,61 @@ cdef enum PageKind:
     NO_PAGE = 0
     DATA = 1
     DICTIONARY = 2
-    PASSED = 3                      # a data page left unopened: its values are not wanted
+    PASSED = 3                      # a data page that stays closed, because its values were not requested
 
 
-# Encoded levels of one kind.
+# A page's encoded repetition levels or definition levels.
 cdef struct LevelStream:
     const uint8_t* data
     int64_t size
-    bint bit_packed                 # the deprecated BIT_PACKED encoding; otherwise the hybrid
+    bint bit_packed                 # whether the encoding is the deprecated BIT_PACKED, not RLE
 
 
-# A page of any version: level streams and value stream in the clear.
+# An open page, whatever its version: its levels and values, decrypted and decompressed.
 cdef struct Page:
     int kind
     int32_t num_values
     int32_t encoding
-    int64_t null_count              # of a V2 header, unchecked; -1 for other pages
+    int64_t null_count              # as a V2 header claims; -1 for other pages
     LevelStream repetition          # empty for a column without repetition levels
     LevelStream definition
-    const uint8_t* values           # NULL while the values are in the file
+    const uint8_t* values           # NULL for deferred values
     int64_t values_size
-    bint deferred                   # the values are still in the file, for PageReader.read_deferred or load_deferred
-    bint retained                   # the values are in PageReader.retained and outlive the page
+    bint deferred                   # the values are still in the file: PageReader.read_deferred or load_deferred reads them
+    bint retained                   # the values are in PageReader.retained, and outlive the page
 
 
 cdef class PageReader(PageWalker):
     cdef int max_definition_level
     cdef int max_repetition_level
-    cdef bint retain_values         # keep the bytes of values after the page is done
+    cdef bint retain_values         # whether the values' bytes outlive the page
     cdef bint verify_decimals       # for ValueReader
-    cdef Allowance allowance        # of the read, for pages that views keep
-    cdef bint counts_chunk          # whether the chunk's own bytes count
+    cdef Allowance allowance        # counts the memory that views keep
+    cdef bint counts_chunk          # whether it also counts pages that stay in the chunk's own memory
     cdef Codec codec
     cdef bint compressed
     cdef bint v2_is_compressed
     cdef Scratch body
-    cdef readonly object retained   # array with the values of the last retained page, behind those of pages before
-    cdef const uint8_t* retained_data   # first byte of the array
-    cdef Counted extended           # the owner of the array, if its memory may have room for the next page
-    cdef int64_t to_retain          # bytes of the values to come, where pages share arrays; 0 where each has its own
-    cdef bint in_place              # the stored body at hand was read to the array
-    cdef StoredPage deferred        # the page with values still in the file
-    cdef int64_t deferred_levels    # bytes of levels in front of the values
-    cdef uint32_t deferred_crc      # CRC-32 of the levels
-    # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
-    # unwanted values, of which only num_values is known. PLAIN values of a large data page of at most at_once values, nulls
-    # included, may stay in the file (page.deferred), for a caller that asks for all of them, in their stored form, before the
-    # next page. The CRC-32 is checked when the values are read.
+    cdef readonly object retained   # array with the last retained page's values, perhaps behind those from earlier pages
+    cdef const uint8_t* retained_data   # this array's first byte
+    cdef Counted extended           # this array's owner, if its memory may have room for the next page
+    cdef int64_t to_retain          # bytes that the next values will have, if pages share arrays; 0 if each has its own
+    cdef bint in_place              # whether the current body was read right into the array
+    cdef StoredPage deferred        # the page whose values are still in the file
+    cdef int64_t deferred_levels    # bytes of levels in front of these values
+    cdef uint32_t deferred_crc      # the CRC-32 over these levels
+    # Opens the next data or dictionary page. page.kind is NO_PAGE at the chunk's end.
+    #   unwanted: a data page with at most so many values stays closed: page.kind is PASSED, and only num_values is set
+    #   at_once: the caller reads a data page with at most so many values, nulls included, at once and in stored form. Its PLAIN
+    #     values may stay in the file (page.deferred) until then, and the CRC-32 is checked when they are read.
     cdef int next(self, Page* page, int64_t unwanted=*, int64_t at_once=*) except -1 nogil
-    # Reads all deferred values, size bytes, to out, then checks the CRC-32 of the page.
+    # Reads all deferred values, which have size bytes, to out. Then checks the page's CRC-32.
     cdef int read_deferred(self, uint8_t* out, int64_t size) except -1 nogil
-    # Address of the deferred values, read to memory valid until the next page, and checked.
+    # Reads the deferred values to memory that is valid until the next page, checks the CRC-32, and returns their address.
     cdef const uint8_t* load_deferred(self) except NULL nogil
-    # Leaves the memory of the last retained page from an address on to the pages behind it; for pages that share arrays. NULL
-    # leaves nothing.
+    # For pages that share an array: lets the next page use the last retained page's memory from `end` on. NULL gives no memory.
     cdef void keep_to(self, const uint8_t* end) noexcept nogil
-    # Raises the error of a negative Status, with the page's number.
+    # Raises the error for a negative Status, with the page number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil
     cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t at_once) except -2 nogil

@@ -1,7 +1,7 @@
-"""Pages of a column chunk: read, checked, decrypted, decompressed and split once into (levels, values, encoding).
+"""Opens the pages in a column chunk: checks and decrypts them, decompresses them and splits them into levels and values.
 
-V1, V2 and dictionary pages differ in their headers and in the place of the levels; callers of ``PageReader.next`` see one struct
-(README.md of parquet-format, "Data Pages").
+V1, V2 and dictionary pages have different headers, and their levels in different places. ``PageReader.next`` gives its callers
+the same struct for all of them (README.md of parquet-format, "Data Pages").
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -13,8 +13,11 @@ from fastpq.codecs.checksum cimport crc32_of
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PIECE, USUAL_HEADER, PageWalker, StoredPage, wrong_checksum
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
-from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
+from fastpq.encodings.interface cimport ValueDecoder
+from fastpq.encodings.levels cimport level_width
+from fastpq.encodings.numbers cimport BIT_PACKED, RLE
 from fastpq.encodings.status cimport TRUNCATED, raise_status
+from fastpq.encodings.encoding_table cimport decoder_of
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport TYPE_DATA_PAGE_V2, PageHeader, levels_size
@@ -24,24 +27,25 @@ from fastpq.errors import FormatError, LimitError, UnsupportedError
 
 
 cdef enum:
-    # Bytes of an array that retained values of several pages share: few, large blocks are got faster, and hardly a page is left
-    # free at their ends. They are at most so many times the bytes of the first page: a footer may claim any size.
+    # Largest size, in bytes, for an array that several pages share for their retained values. A few large blocks are allocated
+    # faster, and waste little memory at their ends. A footer may claim any size, so the array is also at most SHARED_PAGES times
+    # as large as its first page.
     SHARED = (32 << 20) - 64
     SHARED_PAGES = 64
-    SMALLEST_DEFERRED = 64 << 10    # bytes of a body; to copy a smaller one takes less time than a call of the system
+    SMALLEST_DEFERRED = 64 << 10    # bytes in a body: to copy a smaller one takes less time than a system call
 
 
 cdef class PageReader(PageWalker):
-    """Reads the data and dictionary pages of one column chunk.
+    """Reads the data and dictionary pages in one column chunk.
 
     Args:
         chunk, cipher, expect_dictionary, properties, directory: as for PageWalker.
-        allowance: bytes that the read may take; pages that views keep are counted.
-        counts_chunk: count pages that views keep in the chunk's own memory, because this memory was taken for the read.
-        codec: the Codec of the chunk.
-        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
-        retain_values: keep the bytes of values after the page is done, for encodings with each value in one piece.
-        v2_is_compressed: the values of V2 pages are compressed, in spite of headers without compression.
+        codec: the chunk's Codec.
+        max_definition_level, max_repetition_level: the column's highest levels. If one is 0, pages do not store such levels.
+        retain_values: whether the values' bytes outlive the page, for encodings whose views point into it.
+        allowance: the memory that the read may take. Pages that views keep are counted.
+        counts_chunk: whether such pages also count if they are in the chunk's memory. They do if it was allocated for the read.
+        v2_is_compressed: whether the values in V2 pages are compressed even if their headers deny it.
     """
 
     def __init__(self, chunk, ModuleCipher cipher not None, Codec codec not None, int max_definition_level,
@@ -65,18 +69,21 @@ cdef class PageReader(PageWalker):
         cdef StoredPage stored
         cdef const uint8_t* sealed
         cdef int64_t deferred_levels
+        cdef bint whole
         while self.step(&stored):
             if not (stored.is_data or stored.is_dictionary):
-                continue            # index pages and page types of the future hold no values
-            if stored.is_data and 0 < stored.header.num_values <= unwanted and stored.header.encoding != DELTA_BYTE_ARRAY:
-                page.kind = PASSED          # the next page never needs its last value, as after a DELTA_BYTE_ARRAY page
+                continue            # index pages and unknown page types have no values
+            # the next page may need this page's last value
+            whole = not decoder_of(stored.header.encoding).shares_prefixes
+            if stored.is_data and 0 < stored.header.num_values <= unwanted and whole:
+                page.kind = PASSED
                 page.num_values = stored.header.num_values
                 return 0
             deferred_levels = self._levels_of_deferred(&stored, at_once)
             page.deferred = deferred_levels >= 0
             self.piece = USUAL_HEADER if page.deferred else PIECE
             sealed = self.at(stored.body, deferred_levels) if page.deferred else self._stored_body(&stored)
-            if not self.cipher.authenticates and not page.deferred:     # else the tag proves more, with a TagVerificationError
+            if not self.cipher.authenticates and not page.deferred:     # a tag proves more than a CRC-32
                 self.check_crc(&stored, sealed)
             if stored.header.type == TYPE_DATA_PAGE_V2:
                 self._split_v2(&stored, sealed, page)
@@ -89,12 +96,13 @@ cdef class PageReader(PageWalker):
         return 0
 
     cdef int64_t _levels_of_deferred(self, const StoredPage* stored, int64_t at_once) except -2 nogil:
-        """Bytes of levels in front of the values of a page with values to defer; -1 for other pages."""
+        """Return how many bytes the levels have in a page whose values can be deferred; -1 for other pages."""
         cdef const PageHeader* header = &stored.header
         cdef int64_t size = stored.body_size
         cdef uint32_t level_bytes
-        if (not 0 < header.num_values <= at_once or size < SMALLEST_DEFERRED or not stored.is_data or header.encoding != PLAIN
-                or self.source is None or self.max_repetition_level or self._is_compressed(stored)
+        if (not 0 < header.num_values <= at_once or size < SMALLEST_DEFERRED or not stored.is_data
+                or not decoder_of(header.encoding).stores_plain or self.source is None or self.max_repetition_level
+                or self._is_compressed(stored)
                 or self.cipher.sealed_size(DATA_PAGE, size) != size):
             return -1
         if header.type == TYPE_DATA_PAGE_V2:
@@ -107,7 +115,7 @@ cdef class PageReader(PageWalker):
         return size if size < stored.body_size else -1
 
     cdef int _defer(self, const StoredPage* stored, const uint8_t* levels, int64_t level_bytes, Page* page) except -1 nogil:
-        """Note a page whose values stay in the file until they are asked for."""
+        """Remember a page whose values stay in the file for now."""
         self.deferred = stored[0]
         self.deferred_levels = level_bytes
         page.values = NULL
@@ -130,27 +138,29 @@ cdef class PageReader(PageWalker):
         return body + self.deferred_levels
 
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil:
-        """The stored body of a page. A large one of values to retain as they are stored is read to its place at once."""
+        """Return a page's stored body. A large body that is retained unchanged is read right into the array."""
         cdef int64_t size = stored.body_size
-        cdef uint8_t* kept
+        cdef uint8_t* place
         self.in_place = False
         if (self.source is None or size <= PIECE or not self._retains(stored) or self._is_compressed(stored)
                 or self.cipher.sealed_size(DATA_PAGE, size) != size):
             return self.at(stored.body, size)
-        kept = self._retain(stored, size)
-        self.copy_to(stored.body, size, kept)
+        place = self._retain(stored, size)
+        self.copy_to(stored.body, size, place)
         self.in_place = True
-        return kept
+        return place
 
     cdef bint _retains(self, const StoredPage* stored) noexcept nogil:
-        return self.retain_values and (stored.is_dictionary or holds_values_whole(stored.header.encoding))
+        """Return whether views may point into the page."""
+        cdef const ValueDecoder* decoder = decoder_of(stored.header.encoding)
+        return self.retain_values and (stored.is_dictionary or decoder.views_into_page)
 
     cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil:
         return self.compressed and (
             stored.header.type != TYPE_DATA_PAGE_V2 or stored.header.is_compressed or self.v2_is_compressed)
 
     cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil:
-        """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
+        """Open a V1 data page or a dictionary page. V1 levels are compressed with the values. A dictionary page has no levels."""
         cdef const PageHeader* header = &stored.header
         cdef bint dictionary = stored.is_dictionary
         cdef bint retain = self._retains(stored)
@@ -176,17 +186,14 @@ cdef class PageReader(PageWalker):
 
     cdef int _take_levels(self, const StoredPage* stored, const uint8_t** body, int64_t* size, int max_level, int encoding,
                           LevelStream* levels) except -1 nogil:
-        """Split the levels of one kind off the front of a V1 page's body."""
+        """Split the repetition or definition levels off from a V1 body, which begins with them."""
         cdef int64_t count = stored.header.num_values
         cdef uint32_t level_bytes
-        cdef int width = 0
         if max_level == 0:
             return 0
-        while max_level >> width:
-            width += 1
         levels.bit_packed = encoding == BIT_PACKED
         if levels.bit_packed:
-            levels.size = (count * width + 7) // 8
+            levels.size = (count * level_width(max_level) + 7) // 8
         elif encoding != RLE:
             self._levels_encoding(stored, encoding)
         elif size[0] >= 4:
@@ -204,7 +211,7 @@ cdef class PageReader(PageWalker):
         return 0
 
     cdef int _split_v2(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil:
-        """A V2 data page: levels first and never compressed, then the values."""
+        """Open a V2 data page. Its levels come first, and are never compressed."""
         cdef const PageHeader* header = &stored.header
         cdef bint retain = self._retains(stored)
         cdef int64_t values_size = 0
@@ -212,7 +219,7 @@ cdef class PageReader(PageWalker):
         cdef const uint8_t* levels = NULL
         cdef const uint8_t* values = self.cipher.open_v2(
             <int>stored.ordinal, sealed, stored.body_size, level_bytes, &levels, &values_size)
-        if levels == sealed and self.cipher.authenticates:      # parquet-java's layout: no tag covers the levels
+        if levels == sealed and self.cipher.authenticates:      # parquet-java's layout, where no tag covers the levels
             self.check_crc(stored, sealed)
         if values_size < 0 or level_bytes > header.uncompressed_page_size:
             self._levels_overrun(stored, level_bytes, min(level_bytes + values_size, <int64_t>header.uncompressed_page_size))
@@ -233,14 +240,16 @@ cdef class PageReader(PageWalker):
 
     cdef const uint8_t* _inflate(self, const StoredPage* stored, const uint8_t* plain, int64_t plain_size, int64_t size,
                                  bint compressed, bint retain, bint in_chunk) except NULL nogil:
-        """The size uncompressed bytes of a page: plain itself, or decompressed into scratch. Values to retain go into an array
-        with a longer life (self.retained)."""
+        """Return a page's uncompressed bytes: plain itself, or decompressed memory. size is the size that the header has.
+
+        Values that outlive the page are copied or decompressed into an array (self.retained).
+        """
         cdef uint8_t* out
         if not compressed or (plain_size == 0 and size == 0):
             if plain_size != size:
                 with gil:
                     raise FormatError(f"{plain_size} bytes in an uncompressed page of {size}", page=stored.ordinal,
-                                      offset=stored.body)
+                                      offset=stored.start)
             if not retain or self.in_place:
                 return plain
             if in_chunk:
@@ -248,7 +257,7 @@ cdef class PageReader(PageWalker):
                     try:
                         self._retain_chunk(plain, size)
                     except LimitError as error:
-                        raise error.at(page=stored.ordinal, offset=stored.body)
+                        raise error.at(page=stored.ordinal, offset=stored.start)
                 return plain
             out = self._retain(stored, size)
             memcpy(out, plain, <size_t>size)
@@ -258,23 +267,23 @@ cdef class PageReader(PageWalker):
                 try:
                     check_claimed_size(self.codec.number, plain_size, size)
                 except (FormatError, LimitError) as error:
-                    raise error.at(page=stored.ordinal, offset=stored.body)
+                    raise error.at(page=stored.ordinal, offset=stored.start)
         if retain:
             out = self._retain(stored, size)
         else:
             out = scratch_reserve(&self.body, <size_t>size)
-        self.codec.decompress_to(plain, plain_size, out, size, stored.ordinal, stored.body)
+        self.codec.decompress_to(plain, plain_size, out, size, stored.ordinal, stored.start)
         return out
 
     cdef uint8_t* _retain(self, const StoredPage* stored, int64_t size) except NULL nogil:
-        """Memory with a longer life for the values of a page: behind those of the page before, or in a new array."""
+        """Return memory for values that outlive their page: behind the values from the page before, or in a new array."""
         cdef uint8_t* data = NULL if self.extended is None else self.allowance.extend(self.extended, size)
         if data == NULL:
             with gil:
                 try:
                     data = self._new_retained(size)
                 except LimitError as error:
-                    raise error.at(page=stored.ordinal, offset=stored.body)
+                    raise error.at(page=stored.ordinal, offset=stored.start)
         self.to_retain -= size
         return data
 
@@ -293,7 +302,7 @@ cdef class PageReader(PageWalker):
 
     cdef void _forget_retained(self) noexcept:
         self.extended = None
-        self.retained = None        # the pages before count no longer, unless views keep them
+        self.retained = None        # from now on, only views keep the earlier pages alive
 
     cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1:
         cdef int64_t start = plain - self.data
@@ -313,13 +322,8 @@ cdef class PageReader(PageWalker):
 
     cdef int _levels_overrun(self, const StoredPage* stored, int64_t claimed, int64_t size) except -1 nogil:
         with gil:
-            raise FormatError(f"{claimed} bytes of levels in a page that has {size}", page=stored.ordinal, offset=stored.body)
+            raise FormatError(f"{claimed} bytes of levels in a page that has {size}", page=stored.ordinal, offset=stored.start)
 
     cdef int _levels_encoding(self, const StoredPage* stored, int encoding) except -1 nogil:
         with gil:
-            raise UnsupportedError(f"levels in encoding {encoding}", page=stored.ordinal, offset=stored.body)
-
-
-cdef inline bint holds_values_whole(int encoding) noexcept nogil:
-    """Whether the encoding stores each BYTE_ARRAY value in one piece."""
-    return encoding == PLAIN or encoding == DELTA_LENGTH_BYTE_ARRAY
+            raise UnsupportedError(f"levels in encoding {encoding}", page=stored.ordinal, offset=stored.start)

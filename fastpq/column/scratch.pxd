@@ -1,4 +1,4 @@
-"""Growing memory for one thread, reused page by page."""
+"""Memory that one thread reuses page by page. It grows as needed."""
 
 from libc.stdint cimport uint8_t
 
@@ -11,12 +11,12 @@ cdef struct Scratch:
 
 
 cdef inline uint8_t* scratch_reserve(Scratch* scratch, size_t size) except NULL nogil:
-    # At least size bytes, contents undefined. Kernels may store whole words past the end, into the slack.
-    cdef size_t wanted = size + 64
-    if scratch.size < wanted:
+    # Return at least size bytes, with undefined contents. 64 bytes are added, because kernels may store whole words past the end.
+    cdef size_t least_size = size + 64
+    if scratch.size < least_size:
         block_give(scratch.data, scratch.size)
         scratch.size = 0
-        scratch.data = <uint8_t*>block_reuse(wanted + (wanted >> 2), &scratch.size)
+        scratch.data = <uint8_t*>block_reuse(least_size + (least_size >> 2), &scratch.size)
         if scratch.data == NULL:
             scratch.size = 0
             with gil:

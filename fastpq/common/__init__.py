@@ -1,1 +1,1 @@
-"""Helpers of every room: lazy imports, threads, progress, memory of the process, text and HTML of reprs."""
+"""Helpers for all subpackages: threads, progress, late imports, reprs, and advice for names from other libraries."""

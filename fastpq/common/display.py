@@ -1,6 +1,6 @@
-"""Displays of objects: a headline, facts and a small table, as text and as HTML for notebooks; pure functions of text.
+"""Shows objects as text, and as HTML for notebooks: a headline, facts and a small table.
 
-The HTML holds its own style, takes colours from the page, light or dark, and escapes every name and value.
+The HTML brings its own style. It takes its colours from the page, which may be light or dark. Every name and value is escaped.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from itertools import zip_longest
 
 ELLIPSIS = "…"
 NULL = "null"
-# Longest cell, in characters.
+# Longest cell text, in characters.
 TEXT_WIDTH = 24
 HTML_WIDTH = 64
-# Longest line of text, in characters.
+# Longest text line, in characters.
 LINE_WIDTH = 110
-MOST_FACT = 160     # characters of a fact
+LONGEST_FACT = 160      # in characters
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -44,15 +44,15 @@ color:inherit;font-size:12px;line-height:1.4;max-height:40em}
 """.replace("\n", "")
 
 
-# Plain classes: every ``import fastpq`` makes these classes, and dataclasses take a hundred times as long to make.
+# These are plain classes because every ``import fastpq`` makes them, and dataclasses take a hundred times as long.
 class Heading:
-    """The head of a column of a Grid.
+    """A column heading in a Grid.
 
     Args:
         name: first line.
-        detail: second line, a type.
-        is_number: values are aligned to the right.
-        is_prose: values are sentences: may be long, and are wrapped in HTML.
+        detail: second line, which shows a type.
+        is_number: whether values are aligned to the right.
+        is_prose: whether values are sentences. They may be long, and HTML wraps them.
     """
 
     def __init__(self, name: str, detail: str = "", is_number: bool = False, is_prose: bool = False) -> None:
@@ -60,11 +60,11 @@ class Heading:
 
 
 class Share:
-    """A cell with a bar.
+    """A cell that shows a bar before its text.
 
     Args:
-        text: the numbers.
-        part: length of the bar, from 0 to 1.
+        text: the text, which has the numbers.
+        part: bar length, from 0 to 1.
     """
 
     def __init__(self, text: str, part: float) -> None:
@@ -75,12 +75,12 @@ Cell = str | Share
 
 
 class Grid:
-    """A table of a few cells.
+    """A small table.
 
     Args:
-        headings: heads of the columns.
-        rows: cells of each row.
-        note: a line below, for the number of rows not shown.
+        headings: column headings.
+        rows: the cells in each row.
+        note: a line below the table, such as the number of rows that are not shown.
     """
 
     def __init__(self, headings: Sequence[Heading], rows: Sequence[Sequence[Cell]], note: str = "") -> None:
@@ -88,13 +88,13 @@ class Grid:
 
 
 class View:
-    """The display of one object.
+    """What is shown about one object.
 
     Args:
-        name: class of the object.
-        facts: short texts behind the name.
-        grid: a table below.
-        lines: text below, unchanged.
+        name: the object's class.
+        facts: short texts after the name.
+        grid: a table below them.
+        lines: text lines below the table.
         note: a line at the end.
     """
 
@@ -105,7 +105,7 @@ class View:
 
 
 def to_text(view: View) -> str:
-    """A view in a few lines of text."""
+    """Return a view as a few lines of text."""
     facts = ", ".join(map(_fact, view.facts))
     lines = [f"<{view.name}: {facts}>" if facts else f"<{view.name}>"]
     if view.grid is not None:
@@ -117,7 +117,7 @@ def to_text(view: View) -> str:
 
 
 def to_html(view: View) -> str:
-    """A view as an HTML element with its style."""
+    """Return a view as an HTML element with its style."""
     facts = "".join(f'<span class="f">{escape(_fact(fact))}</span>' for fact in view.facts)
     parts = [f'<div class="fastpq"><style>{_STYLE}</style><div><span class="t">{escape(view.name)}</span>{facts}</div>']
     if view.grid is not None:
@@ -130,28 +130,28 @@ def to_html(view: View) -> str:
 
 
 def escape(text: str) -> str:
-    """A text, escaped for HTML."""
-    from html import escape as escaped  # here, because its table of entities takes time to import
+    """Escape a text for HTML."""
+    from html import escape as escape_html  # imported late, because its table of entities takes time
 
-    return escaped(text)
+    return escape_html(text)
 
 
 def shorten(text: str, width: int) -> str:
-    """A text in one line of at most width characters; control characters are escaped as in Python."""
-    cut = text[: width + 1]
-    if not cut.isprintable():
-        cut = "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
-    return cut if len(cut) <= width else cut[: width - 1] + ELLIPSIS
+    """Return a text as one line that has at most ``width`` characters. Control characters are escaped as in Python."""
+    line = text[: width + 1]
+    if not line.isprintable():
+        line = "".join(character if character.isprintable() else repr(character)[1:-1] for character in line)
+    return line if len(line) <= width else line[: width - 1] + ELLIPSIS
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 row``, ``20,000 rows``, ``2 losses``, ``2 indexes``."""
+    """Return a number with its noun: ``1 row``, ``20,000 rows``, ``2 losses``, ``2 indexes``."""
     plural = "" if number == 1 else "es" if noun.endswith(("s", "x")) else "s"
     return f"{number:,} {noun}{plural}"
 
 
 def of_bytes(number: int) -> str:
-    """A number of bytes as text: ``12.3 kB``, with three digits and a unit of 1000."""
+    """Return a size in bytes as a text such as ``12.3 kB``, with three digits. Units are powers of 1000."""
     value = float(number)
     for unit in _UNITS:
         if abs(value) < 999.5 or unit == _UNITS[-1]:
@@ -160,34 +160,34 @@ def of_bytes(number: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" or value >= 99.95 else f"{value:.1f} {unit}"
 
 
-def more(total: int, shown: int, noun: str) -> str:
-    """A note with the number of items not shown; empty if all are shown."""
-    return f"{ELLIPSIS} and {counted(total - shown, f'more {noun}')}" if total > shown else ""
+def more(total: int, num_shown: int, noun: str) -> str:
+    """Return a note that says how many items are not shown, or an empty text if all are shown."""
+    return f"{ELLIPSIS} and {counted(total - num_shown, f'more {noun}')}" if total > num_shown else ""
 
 
 def _fact(text: str) -> str:
-    return shorten(text, MOST_FACT)
+    return shorten(text, LONGEST_FACT)
 
 
 def _grid_lines(grid: Grid) -> Iterable[str]:
-    """Lines of a grid: columns side by side, as many as a line holds."""
-    shown: list[list[str]] = []
-    used = 0
+    """Return a grid's text lines, with as many columns side by side as a line can hold."""
+    columns: list[list[str]] = []
+    line_width = 0
     for number, heading in enumerate(grid.headings):
-        most = max(TEXT_WIDTH, LINE_WIDTH - used - 2) if heading.is_prose else TEXT_WIDTH
+        most = max(TEXT_WIDTH, LINE_WIDTH - line_width - 2) if heading.is_prose else TEXT_WIDTH
         cells = [heading.name, heading.detail, *(_text_of(row[number]) for row in grid.rows)]
         cells = [shorten(cell, most) for cell in cells]
         width = max(map(len, cells))
-        used += width + 2
-        if shown and used > LINE_WIDTH:
+        line_width += width + 2
+        if columns and line_width > LINE_WIDTH:
             break
-        shown.append([cell.rjust(width) if heading.is_number else cell.ljust(width) for cell in cells])
-    lines = ["  " + "  ".join(cells).rstrip() for cells in zip_longest(*shown, fillvalue="")]
+        columns.append([cell.rjust(width) if heading.is_number else cell.ljust(width) for cell in cells])
+    lines = ["  " + "  ".join(cells).rstrip() for cells in zip_longest(*columns, fillvalue="")]
     if not any(heading.detail for heading in grid.headings):
         del lines[1]
-    hidden = [heading.name for heading in grid.headings[len(shown) :]]
-    if hidden:
-        lines.append(f"  not shown: {shorten(', '.join(hidden[:20]), LINE_WIDTH)}")
+    hidden_names = [heading.name for heading in grid.headings[len(columns) :]]
+    if hidden_names:
+        lines.append(f"  not shown: {shorten(', '.join(hidden_names[:20]), LINE_WIDTH)}")
     if grid.note:
         lines.append(f"  {grid.note}")
     return lines

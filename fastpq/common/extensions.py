@@ -1,4 +1,7 @@
-"""Registry of functions of higher rooms for columns and tables: module and name by role, imported at the first call."""
+"""Registry through which lower rooms call functions in higher rooms.
+
+A function is registered by its module and name, and imported on first use.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,19 @@ def register_extension(role: str, where: str) -> None:
     """Register the function for a role, by module and name.
 
     Args:
-        role: ``"export_schema"``, ``"export_array"``, ``"export_stream"``, ``"export_batches"`` or ``"export_request"`` of the
-            Arrow C data interface, ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables,
-            ``"read_dataset"`` and ``"read_frame"`` for directories in the place of a file, ``"statistics_of"`` for decoded
-            statistics, or ``"to_pylist NAME"`` for structs of a logical type.
+        role: ``"export_schema"``, ``"export_array"``, ``"export_stream"``, ``"export_batches"``, ``"export_pyarrow_request"`` or
+            ``"export_polars_request"`` for the Arrow C data interface. ``"column_of"`` makes columns from arrays.
+            ``"to_pandas"`` makes DataFrames from tables. ``"read_dataset"`` and ``"read_frame"`` read a directory if the caller
+            gives one in place of a file. ``"empty_table"`` makes a table without rows for a schema.
+            ``"settle_metadata"`` updates the ``_metadata`` file that names a changed local file.
+            ``"statistics_of"`` decodes statistics. ``"to_pylist NAME"`` converts structs that have the logical type NAME.
         where: the function, as ``"module:name"``.
     """
     _REGISTERED[role] = where
 
 
 def registered(role: str) -> Callable[..., Any] | None:
-    """The function of a role; None where no function is registered."""
+    """Return the function for a role, or None if none is registered."""
     where = _REGISTERED.get(role)
     if where is None:
         return None
@@ -33,10 +38,10 @@ def registered(role: str) -> Callable[..., Any] | None:
 
 
 def export(what: str, *arguments: object) -> Any:
-    """The capsules of the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
+    """Return capsules for the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
 
     Args:
-        what: ``"schema"``, ``"array"``, ``"stream"``, ``"batches"`` or ``"request"``.
+        what: ``"schema"``, ``"array"``, ``"stream"``, ``"batches"``, ``"pyarrow_request"`` or ``"polars_request"``.
         *arguments: the column, table or tables, and the requested schema.
     """
     function = registered(f"export_{what}")

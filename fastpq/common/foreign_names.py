@@ -1,4 +1,4 @@
-"""Functions and classes of pandas, Polars, pyarrow and fastparquet that fastpq names in another way."""
+"""Functions and classes in pandas, Polars, pyarrow and fastparquet that have another name in fastpq."""
 
 from __future__ import annotations
 
@@ -41,14 +41,18 @@ _MODULES = {"read": _READING, "write": f"{_WRITING} or {_APPENDING}"}
 
 
 def advice(name: str) -> str:
-    """Names of fastpq for a name of another library, as the end of a message; empty for other names."""
+    """Return a text to append to an error message: which fastpq function to use in place of one from another library.
+
+    Args:
+        name: a function or class of another library. For an unknown name the text is empty.
+    """
     return f"; fastpq has {_NAMES[name]}" if name in _NAMES else ""
 
 
 def advice_for_call(module: str) -> str:
-    """Functions of fastpq for a call of one of its modules, as the end of a message.
+    """Return a text to append to an error message: which functions to call in place of a module that is not callable.
 
     Args:
-        module: name of the module, ``"read"`` or ``"write"``.
+        module: module name, ``"read"`` or ``"write"``.
     """
     return f"; fastpq has {_MODULES[module]}"

@@ -1,24 +1,22 @@
-"""Options of pyarrow, pandas and fastparquet that fastpq spells in another way, or does not need."""
+"""Options in pyarrow, pandas and fastparquet that have another name in fastpq, or that fastpq does not need."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-# For writing, by name of the option; a sentence for the error of an unknown option.
+# Writer options: for each name, the text that the error for an unknown option shows.
 WRITING = {
-    "allow_truncated_timestamps": "schema={name: 'timestamp[us]'} converts timestamps, and refuses those that would lose digits",
-    "basename_template": "every file of write_dataset has a new name",
+    "basename_template": "write_dataset has this option",
     "bloom_filter_options": "bloom_filter is the name",
-    "append": "write_dataset adds files to a directory; a written file stays as it is",
-    "coerce_timestamps": "schema={name: 'timestamp[us]'} converts timestamps",
+    "append": "append_table adds rows to a file, and write_dataset adds files to a directory",
     "create_dir": "missing directories are made",
     "custom_metadata": "key_value_metadata is the name",
     "dictionary_pagesize_limit": "dictionary_page_size is the name",
     "engine": "there is one engine",
-    "existing_data_behavior": "write_dataset adds files to those that are there; remove the directory to replace it",
+    "existing_data_behavior": "write_dataset has this option",
     "file_options": "the options of files are options of write_dataset",
     "file_scheme": "write_table writes one file, write_dataset a directory",
-    "file_visitor": "write_dataset returns the paths of the files",
+    "file_visitor": "write_dataset has this option",
     "format": "write_dataset writes Parquet",
     "fixed_text": "schema={name: 'S8'} makes values of fixed length",
     "flavor": "column names are kept as they are",
@@ -36,15 +34,13 @@ WRITING = {
     "preserve_index": "index=False leaves the index of a DataFrame out, index=True keeps a plain range as a column too",
     "partition_cols": "write_dataset(data, root, partition_by=[...]) makes partitions",
     "partition_on": "write_dataset(data, root, partition_by=[...]) makes partitions",
-    "partitioning": "write_dataset(data, root, partition_by=[...]) makes partitions",
-    "partitioning_flavor": "partitions are directories name=value",
+    "partitioning": "write_dataset has this option, and partition_by names the columns",
+    "partitioning_flavor": "write_dataset(..., partitioning=\"directory\") leaves the names out",
     "row_group_offsets": "row_group_size is the number of rows of a row group",
     "stats": "write_statistics is the name",
-    "store_decimal_as_integer": "schema={name: ColumnType(Type.INT32, None, Decimal(9, 2))} chooses the type of stored digits",
     "store_schema": "arrow_schema is the name",
     "times": "schema={name: ColumnType(Type.INT96, None, Timestamp('ns'))} writes INT96, {name: 'timestamp[us]'} microseconds",
     "use_byte_stream_split": "column_encoding={name: 'BYTE_STREAM_SPLIT'} chooses encodings",
-    "use_content_defined_chunking": "pages are cut by data_page_size and data_page_rows",
     "use_compliant_nested_type": "lists always have the three levels of the specification",
     "use_deprecated_int96_timestamps": "schema={name: ColumnType(Type.INT96, None, Timestamp('ns'))} writes INT96",
     "use_threads": "threads is the number of threads, 1 for none beside the caller's",
@@ -54,17 +50,19 @@ WRITING = {
     "write_index": "index=False leaves the index of a DataFrame out, index=True keeps a plain range as a column too",
 }
 
-# For reading.
+# Reader options, in the same way.
 READING = {
     "categories": "strings=\"dictionary\" keeps dictionaries; categories of pandas come back without an option",
     "arrow_extensions_enabled": "arrow_schema=False leaves the types of ARROW:schema out",
     "binary_type": "strings= chooses the layout of text and binaries",
     "buffer_size": "properties=ReaderProperties(coalesce_size=...) bounds reads",
+    "column": "read(columns) chooses columns",
     "columns": "read(columns) chooses columns",
     "common_metadata": "the file is found in the directory",
     "dtype_backend": "read_pandas has this option",
     "dtypes": "schema= of read_dataset gives columns other types",
     "engine": "there is one engine",
+    "filter": "read(filters=...) chooses rows",
     "filters": "read(filters=...) chooses rows",
     "fs": "filesystem is the name",
     "hive_partitioning": "read_dataset(where, partitioning=\"hive\") is the default; None leaves partitions out",
@@ -72,7 +70,6 @@ READING = {
     "index": "read_pandas gives the index of the metadata: frame.reset_index() makes columns",
     "list_type": "lists have 64-bit offsets where they need them",
     "low_memory": "ParquetFile.iter_batches reads in bounded memory",
-    "metadata": "every file is opened with its own footer",
     "n_rows": "ParquetFile.head(n) gives the first rows",
     "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
     "page_checksum_verification": "properties=ReaderProperties(verify_checksums=...) is the name; True is the default",
@@ -90,7 +87,7 @@ READING = {
     "source": "the first argument is the place",
     "thrift_container_size_limit": "properties=ReaderProperties(max_columns=..., max_row_groups=...) bounds footers",
     "thrift_string_size_limit": "properties=ReaderProperties(max_footer_size=...) bounds footers",
-    "to_pandas_kwargs": "read_pandas has the options of a DataFrame",
+    "to_pandas_kwargs": "read_pandas has this option",
     "use_legacy_dataset": "there is one way to read datasets",
     "use_pandas_metadata": "read_pandas gives index, labels and dtypes of the metadata",
     "use_statistics": "filters use statistics always",
@@ -99,12 +96,18 @@ READING = {
 }
 
 
-def unknown_options(unknown: Sequence[str], known: Collection[str], elsewhere: Mapping[str, str]) -> TypeError:
-    """The error of unknown options: what to do for names of other libraries, or names near known ones."""
+def unknown_options(unknown_names: Sequence[str], known_names: Collection[str], elsewhere: Mapping[str, str]) -> TypeError:
+    """Return the error for unknown options. It says what to use instead, or which known names are similar.
+
+    Args:
+        unknown_names: names of the unknown options.
+        known_names: names of the existing options.
+        elsewhere: what to use in place of an option from another library, by option name.
+    """
     from difflib import get_close_matches
 
-    if advice := [f"{name}: {elsewhere[name]}" for name in unknown if name in elsewhere]:
-        return TypeError(f"unknown options: {', '.join(unknown)}; {'; '.join(advice)}")
-    near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
+    if advice := [f"{name}: {elsewhere[name]}" for name in unknown_names if name in elsewhere]:
+        return TypeError(f"unknown options: {', '.join(unknown_names)}; {'; '.join(advice)}")
+    near = list(dict.fromkeys(match for name in unknown_names for match in get_close_matches(name, known_names)))
     hint = f"; did you mean {', '.join(near)}?" if near else ""
-    return TypeError(f"unknown options: {', '.join(unknown)}{hint}")
+    return TypeError(f"unknown options: {', '.join(unknown_names)}{hint}")

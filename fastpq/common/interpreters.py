@@ -1,4 +1,4 @@
-"""The interpreter of this thread: NumPy and compiled modules belong to the main interpreter of a process alone."""
+"""refuse_subinterpreters: NumPy and compiled modules work only in a process's main interpreter."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 
 def refuse_subinterpreters() -> None:
-    """Raise an ImportError in a subinterpreter: threads in compiled code would wait forever for its lock.
+    """Refuse a subinterpreter, where threads in compiled code would wait for its lock forever.
 
     Raises:
-        ImportError: this is no main interpreter.
+        ImportError: this is not the main interpreter.
     """
     try:
         interpreters = importlib.import_module("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
@@ -18,6 +18,6 @@ def refuse_subinterpreters() -> None:
         return
     if interpreters.get_current() != interpreters.get_main():
         raise ImportError(
-            "fastpq cannot be used in a subinterpreter: NumPy and the compiled modules of fastpq work in the main interpreter of "
-            "a process alone (for mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
+            "fastpq cannot be used in a subinterpreter: NumPy and the compiled modules of fastpq work only in the main "
+            "interpreter of a process (for mod_wsgi: WSGIApplicationGroup %{GLOBAL})"
         )

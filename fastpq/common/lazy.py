@@ -1,29 +1,30 @@
-"""Names and modules imported on first use: ``import fastpq`` and a plain read load little.
+"""Names and modules that are imported on first use, so that ``import fastpq`` and a plain read load little.
 
-Threads may look up one name at the same time: the import system loads the module once, and all find the same object.
+Several threads may look up a name at the same time. The import system loads the module once, and all get the same object.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
 
 def lazy_names(
-    package: str, module_of: Mapping[str, str], advice: Callable[[str], str] = lambda name: ""
+    package: str, names_of: Mapping[str, Sequence[str]], advice: Callable[[str], str] = lambda name: ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up in its modules (PEP 562).
+    """Return ``__getattr__`` and ``__dir__`` for a package that looks up its names in its modules (PEP 562).
 
-    Modules of the package are attributes, too, imported before or not.
+    The package's modules are attributes too, whether they were imported before or not. ``dir`` lists the names in ``__all__``.
 
     Args:
         package: the package's ``__name__``.
-        module_of: defining module of each public name.
-        advice: what to use in the place of an unknown name, as the end of a message; empty without advice.
+        names_of: the public names that each module defines.
+        advice: returns what to use in place of an unknown name, as the end of a message, or an empty text without advice.
     """
+    module_of = {name: module for module, names in names_of.items() for name in names}
 
     def look_up(name: str) -> Any:
         module = module_of.get(name)
@@ -38,23 +39,23 @@ def lazy_names(
             except Exception as error:
                 from fastpq.errors import UnsupportedError
 
-                if not isinstance(error, UnsupportedError):     # a package of an extra is not installed
+                if not isinstance(error, UnsupportedError):     # the package for an extra is not installed
                     raise
                 raise AttributeError(f"{message}: {error}", name=name, obj=sys.modules[package]) from error
-        advised = advice(name)
-        if advised and sys._getframe(1).f_code.co_name == "_handle_fromlist":
-            # ``from package import name`` takes an AttributeError for an ImportError of its own, without the advice
-            raise ImportError(f"cannot import name {name!r} from {package!r}{advised}", name=package)
-        raise AttributeError(message + advised, name=name, obj=sys.modules[package])
+        suggestion = advice(name)
+        if suggestion and sys._getframe(1).f_code.co_name == "_handle_fromlist":
+            # ``from package import name`` would replace an AttributeError by its own ImportError, which has no advice
+            raise ImportError(f"cannot import name {name!r} from {package!r}{suggestion}", name=package)
+        raise AttributeError(message + suggestion, name=name, obj=sys.modules[package])
 
-    def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *module_of})
-
-    return look_up, names
+    return look_up, lambda: sorted(sys.modules[package].__all__)
 
 
 def _is_module(package: str, name: str) -> bool:
-    """Whether a package has a public module of a name. Folders of headers do not count: their specifications have no loader."""
+    """Return whether a package has a public module that has this name.
+
+    A folder with C headers is not a module, because its specification has no loader.
+    """
     if name.startswith("_") or not name.isidentifier():
         return False
     from importlib.util import find_spec
@@ -64,27 +65,27 @@ def _is_module(package: str, name: str) -> bool:
 
 
 class _NoFunction(ModuleType):
-    """A module of a name that other libraries give to a function."""
+    """A module whose name is a function's name in other libraries."""
 
     def __call__(self, *arguments: object, **options: object) -> NoReturn:
         from fastpq.common.foreign_names import advice_for_call
 
-        raise TypeError(f"{self.__name__} is a module, no function{advice_for_call(self.__name__.rpartition('.')[2])}")
+        raise TypeError(f"{self.__name__} is a module, not a function{advice_for_call(self.__name__.rpartition('.')[2])}")
 
 
 def refuse_calls(module: str) -> None:
-    """Let the error of a call of a module say which functions there are.
+    """Make a module explain which functions there are, if somebody calls it.
 
     Args:
-        module: name of the module.
+        module: module name.
     """
     sys.modules[module].__class__ = _NoFunction
 
 
 class LazyModule:
-    """A module, imported at the first use of an attribute.
+    """A module that is imported when one of its attributes is first used.
 
-    Attributes are kept after the first look-up: later uses cost as much as with an imported module.
+    Attributes are kept. Therefore later uses cost as much as with an imported module.
     """
 
     def __init__(self, name: str) -> None:
@@ -96,19 +97,23 @@ class LazyModule:
         return value
 
 
-def package(name: str, purpose: str) -> Any:
-    """Import an optional package, no dependency of fastpq.
+def package(name: str, purpose: str, distribution: str | None = None) -> Any:
+    """Import an optional package, on which fastpq does not depend.
 
     Args:
-        name: name of the package, for import and for pip.
-        purpose: subject of the message.
+        name: package name for import.
+        purpose: what needs the package. It is the subject of the error message.
+        distribution: package name for pip. None means the same name.
 
     Raises:
-        UnsupportedError: the package is not installed.
+        UnsupportedError: the package is not installed, or is broken.
     """
     try:
         return import_module(name)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         from fastpq.errors import UnsupportedError
 
-        raise UnsupportedError(f"{purpose} needs the package {name} (pip install {name})") from error
+        distribution = distribution or name
+        if not isinstance(error, ModuleNotFoundError):
+            raise UnsupportedError(f"{purpose} needs the package {distribution}, whose import failed: {error}") from error
+        raise UnsupportedError(f"{purpose} needs the package {distribution} (pip install {distribution})") from error

@@ -1,4 +1,4 @@
-"""Independent pieces of work on several threads."""
+"""Runs a function on independent items in several threads."""
 
 from __future__ import annotations
 
@@ -7,39 +7,36 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Most items of run_ordered in work or done ahead of the next result, for each thread.
+# For each thread, run_ordered works on at most this many items ahead, or has finished them, before the next result is taken.
 AHEAD = 8
 
 
 def resolve_threads(threads: int | None) -> int:
-    """The number of threads to use: as given, or for None one for each core available to this process."""
+    """Return the number of threads to use. None means one for each core that is available to this process."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not hasattr(threads, "__index__"):
-        raise TypeError(f"threads is a whole number, or None for one a core, not the {type(threads).__name__} {threads!r}")
+        raise TypeError(f"threads must be a whole number, or None for one per core, not the {type(threads).__name__} {threads!r}")
     if operator.index(threads) < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
     return threads
 
 
 def _begins_threads(threads: int) -> bool:
-    """Whether work is shared out to threads; while the interpreter ends, none can begin."""
+    """Return whether threads share the work. No thread can start while the interpreter shuts down."""
     return threads > 1 and threading.main_thread().is_alive()
 
 
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
-    """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished.
+    """Return the results of ``work(item)``, in item order.
 
-    The calling thread works too, alone where no other can begin. A pool of concurrent.futures would take longer under the GIL
-    than the reads that use it.
+    The calling thread works too, and works alone if no other thread can start. After an error no further work begins, and running
+    work is finished. A concurrent.futures pool is not used here, because it would hold the GIL for longer than the reads do.
     """
     waiting = list(items)
     if len(waiting) < 2 or not _begins_threads(threads):
@@ -52,7 +49,7 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
         while to_do:
             try:
                 place, item = to_do.popleft()
-            except IndexError:      # another thread took the last
+            except IndexError:      # another thread took the last item
                 return
             try:
                 results[place] = work(item)
@@ -66,22 +63,23 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
         take_items()
         _wait(helpers)
     finally:
-        to_do.clear()       # after Ctrl-C in this thread, at work or waiting
+        to_do.clear()       # Ctrl-C may have come in this thread, while it worked or waited
         _wait(helpers)
     if errors:
-        first = min(errors, key=lambda place: (isinstance(errors[place], Exception), place))     # Ctrl-C before all errors
+        first = min(errors, key=lambda place: (isinstance(errors[place], Exception), place))     # Ctrl-C counts before all errors
         try:
             raise errors[first]
         finally:
-            errors.clear()      # an error refers to this frame
+            errors.clear()      # an error refers to this frame, which would refer to it
     return [results[place] for place in range(len(waiting))]
 
 
 class _Helper(threading.Thread):
-    """A thread beside the calling one.
+    """A thread that works beside the calling one.
 
     Attributes:
-        idle: not set during work. After Ctrl-C in ``join``, Python 3.11 takes a thread at work for an ended one.
+        idle: set while the thread does not work. It is needed because after Ctrl-C in ``join``, Python 3.11 believes that a
+            working thread has ended.
     """
 
     def __init__(self, work: Callable[[], None], number: int) -> None:
@@ -99,7 +97,7 @@ class _Helper(threading.Thread):
 
 
 def _start(helpers: Iterable[_Helper]) -> None:
-    """Start threads, until the system has none left."""
+    """Start threads until the system refuses one."""
     for helper in helpers:
         try:
             helper.start()
@@ -116,22 +114,31 @@ def _wait(helpers: Iterable[_Helper]) -> None:
 
 
 def run_ordered(
-    work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, ahead: int = AHEAD
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, ahead: int = AHEAD,
+    start_pool: Callable[[], Any] | None = None,
 ) -> Iterator[Result]:
-    """Yield the results of work(item) in the order of the items; at most ``ahead`` items for each thread run ahead."""
+    """Yield the results of ``work(item)``, in item order. For each thread, at most ``ahead`` items run ahead.
+
+    Args:
+        work: the function.
+        items: its arguments.
+        threads: how many items are worked on at the same time.
+        ahead: how many items run ahead, for each thread.
+        start_pool: returns the pool that runs the function, with the methods of a ThreadPoolExecutor. None starts threads.
+    """
     if not _begins_threads(threads):
         yield from map(work, items)
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads, thread_name_prefix="fastpq") as pool:
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > threads * ahead:
-                    yield waiting.popleft().result()
-            while waiting:
+    pool = start_pool() if start_pool is not None else ThreadPoolExecutor(threads, thread_name_prefix="fastpq")
+    waiting: deque[Any] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads * ahead:
                 yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""Casts of numeric, date and time arrays of NumPy to the storage of a column type: exact, or refused with SchemaError."""
+"""Casts from NumPy numbers, dates and times to the storage for a column type. A cast is exact, or raises SchemaError."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from fastpq.schema.types import (
     max_precision,
 )
 
-# Stored unit of each unit of datetime64; values not exact in the stored unit are refused.
+# Stored unit for each datetime64 unit. A value that is not a whole number of the stored unit is refused.
 DATETIME_UNITS = {
     "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
     "ps": "ns", "fs": "ns", "as": "ns",
 }
-# Stored unit of durations by unit of timedelta64. Years and months are missing: neither has a fixed length.
+# Stored unit for durations, for each timedelta64 unit. Years and months are missing, because they have no fixed length.
 DURATION_UNITS = {
     "W": "s", "D": "s", "h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns", "ps": "ns", "fs": "ns", "as": "ns",
 }
-_DURATION = ColumnType(Type.INT64)      # of durations; the Arrow field of the column has their unit
-# Largest magnitude up to which every integer is exact as a float, by the float's bytes.
+_DURATION = ColumnType(Type.INT64)      # the type for durations; the column's Arrow field holds their unit
+# Largest magnitude up to which a float holds every integer exactly, by the float's bytes.
 _EXACT_INTEGERS = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
 
 def integer_type(dtype: np.dtype[Any]) -> ColumnType:
-    """The column type of an integer dtype."""
+    """Return the column type for an integer dtype."""
     width, signed = 8 * dtype.itemsize, dtype.kind == "i"
     physical = Type.INT64 if width == 64 else Type.INT32
     if signed and width >= 32:
@@ -50,7 +50,7 @@ def integer_type(dtype: np.dtype[Any]) -> ColumnType:
 
 
 def decimal_type(precision: int, scale: int) -> ColumnType:
-    """The narrowest physical type for decimals: INT32, INT64 or FIXED_LEN_BYTE_ARRAY."""
+    """Return the narrowest type for decimals: INT32, INT64 or FIXED_LEN_BYTE_ARRAY."""
     logical = Decimal(precision, scale)
     if precision <= 9:
         return ColumnType(Type.INT32, None, logical)
@@ -61,7 +61,7 @@ def decimal_type(precision: int, scale: int) -> ColumnType:
 
 
 def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
-    """The column type of a boolean, integer, float, datetime64 or timedelta64 dtype."""
+    """Return the column type for a boolean, integer, float, datetime64 or timedelta64 dtype."""
     match dtype.kind:
         case "b":
             return ColumnType(Type.BOOLEAN)
@@ -81,17 +81,17 @@ def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
 
 
 def timestamp_type(unit: Any, utc: bool = False) -> ColumnType:
-    """The TIMESTAMP type of a unit."""
+    """Return the TIMESTAMP type with a unit."""
     return ColumnType(Type.INT64, None, Timestamp(unit, utc))
 
 
 def time_type(unit: Any) -> ColumnType:
-    """The TIME type of a unit, not adjusted to UTC."""
+    """Return the TIME type with a unit, not adjusted to UTC."""
     return ColumnType(Type.INT32 if unit == "ms" else Type.INT64, None, Time(unit))
 
 
 def duration_unit(dtype: np.dtype[Any] | None, type_: ColumnType) -> str | None:
-    """Unit of the stored counts of timedelta64 values in a column of durations; None for any other dtype or column."""
+    """Return the unit in which timedelta64 values are stored in a duration column, or None for any other dtype or column."""
     return DURATION_UNITS[_unit(dtype)] if dtype is not None and dtype.kind == "m" and type_ == _DURATION else None
 
 
@@ -100,21 +100,21 @@ def _unit(dtype: np.dtype[Any]) -> str:
 
 
 def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
-    """Cast booleans, integers, floats, datetime64 and timedelta64 to a column type's storage; NaT becomes 0.
+    """Cast booleans, integers, floats, datetime64 and timedelta64 to the storage for a column type.
 
-    Numbers keep their value. Integers cast to a date, time or timestamp are the raw count. Floats may be rounded to narrower
-    floats, but not to infinity. Integers become decimals by value.
+    NaT becomes 0, and numbers keep their value. An integer in a date, time or timestamp column is the raw count, and in a decimal
+    column the value. Floats may be rounded to narrower floats, but not to infinity.
 
     Args:
-        array: one-dimensional, native byte order.
-        type_: a type of fixed width.
-        name: name of the column, for errors.
+        array: one-dimensional, in native byte order.
+        type_: a fixed-width type.
+        name: column name, for errors.
 
     Returns:
-        Array of the input's shape and order, dtype ``type_.dtype``; the input itself or a view if nothing changes.
+        Array with the shape and order of the input and the dtype ``type_.dtype``. It is the input or a view if nothing changes.
 
     Raises:
-        SchemaError: a value, or a dtype, unfit for the type.
+        SchemaError: a value or a dtype that does not fit the type.
     """
     if array.dtype.kind == "M":
         return _cast_datetime(array, type_, name)
@@ -139,19 +139,19 @@ def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
 
 def _misfit(array: Array, type_: ColumnType, name: str) -> SchemaError:
     is_rounded = array.dtype.kind == "f" and isinstance(type_.logical, Decimal)
-    way = ": floats are rarely exact, so give [Decimal(str(value)) for value in values]" if is_rounded else ""
-    return SchemaError(f"values of dtype {array.dtype} do not fit a {type_} column{way}", column=name or None)
+    advice = ": floats are rarely exact, so give [Decimal(str(value)) for value in values]" if is_rounded else ""
+    return SchemaError(f"values of dtype {array.dtype} do not fit a column of {type_}{advice}", column=name or None)
 
 
 def refuse(bad: Array, array: Array, type_: ColumnType, name: str) -> None:
-    """Raise SchemaError for the first value marked bad; bad has a flag for each value of the array."""
+    """Raise SchemaError for the first value that is marked in ``bad``, an array with a flag for each value."""
     if bad.any():
         i = int(np.argmax(bad))
-        raise SchemaError(f"value {i}, {array[i]!s}, does not fit a {type_} column", column=name or None).showing(array[i])
+        raise SchemaError(f"value {i}, {array[i]!s}, does not fit a column of {type_}", column=name or None).showing(array[i])
 
 
 def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: str) -> None:
-    """Refuse values outside first to last; a bound outside the dtype's range refuses nothing."""
+    """Refuse values below first or above last. A bound that the dtype cannot hold refuses nothing."""
     if len(array) == 0:
         return
     if int(array.min()) < first or int(array.max()) > last:
@@ -162,7 +162,7 @@ def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: s
 def _to_integer(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) -> Array:
     info = np.iinfo(dtype)
     if array.dtype.kind == "f":
-        # both bounds are exact as floats, as powers of two; NaN fails every comparison
+        # both bounds are powers of two, so they are exact as floats, and NaN fails every comparison
         inside = (array >= float(info.min)) & (array < float(int(info.max) + 1)) & (array == np.trunc(array))
         refuse(~inside, array, type_, name)
     else:
@@ -183,25 +183,29 @@ def _to_float(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) 
 
 
 def change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
-    """Counts in another unit, 0 for NaT; SchemaError for values too large or not a whole number of the unit."""
+    """Return counts in another unit, and 0 for NaT.
+
+    Raises:
+        SchemaError: a value that is too large, or that is not a whole number in the unit.
+    """
     if _unit(array.dtype) == "generic":
         raise SchemaError(f"values of dtype {array.dtype} have no unit", column=name or None)
     dtype, nat = np.dtype(f"{array.dtype.kind}8[{unit}]"), np.isnat(array)
     try:
-        changed = array.astype(dtype, copy=False)
-        # NumPy truncates silently, and before 2.5 wraps around: converting back reveals every changed value
-        refused = None if dtype == array.dtype else (changed.astype(array.dtype) != array) | np.isnat(changed)
+        counts = array.astype(dtype, copy=False)
+        # NumPy truncates silently, and before 2.5 wraps around: converting back reveals every value that changed
+        differs = None if dtype == array.dtype else (counts.astype(array.dtype) != array) | np.isnat(counts)
     except OverflowError:       # NumPy 2.5
         refuse(np.arange(len(array)) == _first_overflow(array, dtype), array, type_, name)
         raise
-    if refused is not None:
-        refuse(refused & ~nat, array, type_, name)
-    counts = changed.view(np.int64)
-    return np.where(nat, np.int64(0), counts) if nat.any() else counts
+    if differs is not None:
+        refuse(differs & ~nat, array, type_, name)
+    integers = counts.view(np.int64)
+    return np.where(nat, np.int64(0), integers) if nat.any() else integers
 
 
 def _first_overflow(array: Array, dtype: np.dtype[Any]) -> int:
-    """The index of the first value that does not survive a change of unit and back."""
+    """Return the position where the first value overflows in another unit."""
     first, last = 0, len(array) - 1
     while first < last:
         middle = (first + last) // 2
@@ -221,7 +225,7 @@ def _cast_datetime(array: Array, type_: ColumnType, name: str) -> Array:
             return days.astype(np.int32)
         case Timestamp(unit):
             return change_unit(array, unit, type_, name)
-        case None if type_.physical == Type.INT96:
+        case None if type_.physical == Type.INT96 and type_.length is None:
             return change_unit(array, "ns", type_, name)
     raise _misfit(array, type_, name)
 
@@ -237,52 +241,52 @@ def _cast_timedelta(array: Array, type_: ColumnType, name: str) -> Array:
     if outside.any():
         i = int(np.argmax(outside))
         raise SchemaError(
-            f"value {i}, {array[i]!s}, is no time of a day: TIME holds 0 up to 24 hours, and an INT64 column durations",
+            f"value {i}, {array[i]!s}, is not a time of day: TIME holds 0 to 24 hours; use an INT64 column for durations",
             column=name or None,
         ).showing(array[i])
     return counts.astype(np.int32) if unit == "ms" else counts
 
 
-def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Array:
+def pack_decimals(integers: Sequence[int], type_: ColumnType, name: str) -> Array:
     """Store unscaled integers as a decimal type.
 
     Raises:
-        SchemaError: an integer of more digits than the precision.
+        SchemaError: an integer with more digits than the precision.
     """
     logical, dtype = type_.logical, type_.dtype
     assert isinstance(logical, Decimal)
     assert dtype is not None
     bound = 10**logical.precision
-    if not -bound < min(unscaled, default=0) <= max(unscaled, default=0) < bound:
-        i = next(i for i, value in enumerate(unscaled) if not -bound < value < bound)
+    if not -bound < min(integers, default=0) <= max(integers, default=0) < bound:
+        i = next(i for i, value in enumerate(integers) if not -bound < value < bound)
         raise SchemaError(f"value {i} has more than {logical.precision} digits", column=name or None)
     if dtype.kind == "i":
-        return np.array(unscaled, dtype)
+        return np.array(integers, dtype)
     width = dtype.itemsize
-    raw = b"".join([value.to_bytes(width, "little", signed=True) for value in unscaled])
+    raw = b"".join([value.to_bytes(width, "little", signed=True) for value in integers])
     return np.frombuffer(raw, dtype)
 
 
 def is_raw(type_: ColumnType) -> bool:
-    """Whether a Column holds a type's FIXED_LEN_BYTE_ARRAY values as stored: no logical type, or UUID or INTERVAL."""
+    """Whether a Column holds a type's FIXED_LEN_BYTE_ARRAY values as stored: no logical type, UUID or INTERVAL."""
     raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
     return type_.physical == Type.FIXED_LEN_BYTE_ARRAY and raw
 
 
 def cast_binary(values: BinaryOffsets, nulls: NDArray[np.bool_] | None, type_: ColumnType, name: str) -> Array:
-    """Byte strings as values of fixed length; zero bytes where null.
+    """Return byte strings as fixed-length values, with zero bytes for nulls.
 
     Raises:
-        SchemaError: a type of other storage, or a string of another length.
+        SchemaError: the type has another storage, or a string has another length.
     """
     if not is_raw(type_):
-        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
+        raise SchemaError(f"text and bytes do not fit a column of {type_}", column=name or None)
     assert type_.length is not None
     lengths = np.diff(values.offsets)
     present = np.ones(len(lengths), np.bool_) if nulls is None else ~nulls
     wrong = np.flatnonzero(present & (lengths != type_.length))
     if len(wrong):
-        message = f"value {wrong[0]} has {lengths[wrong[0]]} bytes, which does not fit a {type_} column"
+        message = f"value {wrong[0]} has {lengths[wrong[0]]} bytes, which does not fit a column of {type_}"
         raise SchemaError(message, column=name or None)
     out = np.zeros(len(lengths), f"V{type_.length}")
     starts = values.offsets[:-1][present].astype(np.int64)

@@ -1,6 +1,6 @@
-"""Categories of a categorical column as JSON and back: the stored values of the entries, in order.
+"""Categories of a categorical column as JSON, and back: the entries' stored values, in order.
 
-Parquet keeps neither the order of categories nor unused ones, unless in a dictionary page.
+Parquet keeps category order and unused categories only in a dictionary page.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from fastpq.arrays.flat_column import fixed_values
 from fastpq.arrays.nested_columns import StructColumn
-from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import AnyColumn, Column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.errors import ParquetError
-from fastpq.schema.types import ColumnType, Decimal
+from fastpq.schema.types import Decimal
 
-# Most categories listed in the metadata of a file; of more, the dictionary pages of text alone keep the order.
+# Largest category count that file metadata lists. Longer lists keep their order only in text dictionary pages.
 MOST_CATEGORIES = 10_000
 
 
 def categories_as_json(entries: AnyColumn) -> Any:
-    """The stored values of categories: a list of numbers or texts, or an object of such lists for a struct; None for others."""
+    """Return the stored category values: a list with numbers or texts, for a struct a dict with lists, None for others."""
     if isinstance(entries, StructColumn):
         fields = zip(entries.type.fields, entries.children, strict=True)
         parts = {field.name: categories_as_json(child) for field, child in fields}
@@ -40,33 +40,37 @@ def categories_as_json(entries: AnyColumn) -> Any:
     return values.tolist() if values.dtype.kind in "biu" else None
 
 
-def categories_of(found: Any, column: AnyColumn) -> AnyColumn | None:
-    """The entries of categories from JSON, as a column of the type of a file's column; None where the JSON does not fit.
+def categories_of(stored_categories: Any, column: AnyColumn) -> AnyColumn | None:
+    """Return the categories that JSON holds, as a column with the type that a file's column has, or None if the JSON does not
+    fit.
 
     Args:
-        found: as given by ``categories_as_json``.
-        column: the column of the file.
+        stored_categories: the result of ``categories_as_json``.
+        column: the column in the file.
     """
     if isinstance(column, StructColumn):
         names = [field.name for field in column.type.fields]
-        if not isinstance(found, dict) or [*found] != names:
+        if not isinstance(stored_categories, dict) or [*stored_categories] != names:
             return None
-        children = [categories_of(found[name], child) for name, child in zip(names, column.children, strict=True)]
+        children = [categories_of(stored_categories[name], child) for name, child in zip(names, column.children, strict=True)]
         if any(child is None for child in children) or len({len(child) for child in children if child is not None}) != 1:
             return None
         count = len(children[0]) if children[0] is not None else 0
         return StructColumn._made(column.type, tuple(children), count, arrow=column.arrow)
-    if not isinstance(found, list) or not isinstance(column, Column):
+    if not isinstance(stored_categories, list) or not isinstance(column, Column):
         return None
     if column.type.is_text:
-        if not all(isinstance(entry, str) for entry in found):
+        if not all(isinstance(entry, str) for entry in stored_categories):
             return None
-        return _made(np.array(found, object), column.type)
+        try:
+            return column_from_numpy(np.array(stored_categories, object), type=column.type)
+        except ParquetError:        # a lone surrogate
+            return None
     dtype = column.type.dtype
-    if dtype is None or not all(type(entry) in _TYPES.get(dtype.kind, ()) for entry in found):
+    if dtype is None or not all(type(entry) in _TYPES.get(dtype.kind, ()) for entry in stored_categories):
         return None
     try:
-        values = np.array(found, dtype)
+        values = np.array(stored_categories, dtype)
     except (ValueError, OverflowError):
         return None
     field = column.arrow
@@ -74,10 +78,3 @@ def categories_of(found: Any, column: AnyColumn) -> AnyColumn | None:
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}
-
-
-def _made(values: Any, type_: ColumnType) -> AnyColumn | None:
-    try:
-        return column_from_numpy(values, type=type_)
-    except ParquetError:        # a lone surrogate
-        return None

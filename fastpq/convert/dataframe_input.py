@@ -1,7 +1,7 @@
-"""pandas DataFrames to tables, with pandas' metadata for everything missing in Parquet types and in Arrow's.
+"""Tables from pandas DataFrames, with pandas' metadata for everything that neither Parquet's nor Arrow's types can express.
 
-Columns have the Arrow types that pyarrow would give them: by ARROW:schema all readers know time zones, units, durations,
-categories, periods and intervals. pyarrow is not needed. pandas is imported only for a given DataFrame.
+Columns have the Arrow types that pyarrow would give them, so that all readers find time zones, units, durations, categories,
+periods and intervals in ARROW:schema. pyarrow is not needed. pandas is imported only when a caller passes a DataFrame.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,13 +19,14 @@ from uuid import UUID
 
 import numpy as np
 
-from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.bitmap import validity_of
+from fastpq.arrays.flat_column import DictionaryValues
+from fastpq.arrays.layouts import empty_binary
 from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
 from fastpq.arrays.strings import scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
-from fastpq.common.caller import warn_caller
+from fastpq.common.lazy import LazyModule
 from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
 from fastpq.convert.dataframe_labels import label_entries, label_text, level_name, levels_of
 from fastpq.convert.numpy_input import column_from_numpy, map_column
@@ -32,12 +35,16 @@ from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import DataType, StructType
 from fastpq.schema.types import ColumnType, Date, Decimal, String, Time, Timestamp, Type, Unknown
+from fastpq.version import VERSION
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
 
+_PACKAGE = __name__.partition(".")[0]
 _TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
-_INTEGERS = {"int8": "c", "int16": "s", "int32": "i"}       # formats of the codes of categories, by dtype
+_INTEGERS = {"int8": "c", "int16": "s", "int32": "i"}       # Arrow formats for the codes of categories, by dtype
 _EXTENSION_NAME, _EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 
 
@@ -47,44 +54,40 @@ def is_dataframe(obj: object) -> bool:
 
 
 def column_from_pandas(values: Any, name: str) -> AnyColumn:
-    """The column of an array or an index of pandas; missing values are null.
+    """Return a pandas array or index as a column. Missing values become null.
 
     Args:
         values: an ExtensionArray or an Index.
-        name: name of the column, for errors.
+        name: column name, for errors.
 
     Raises:
         SchemaError: unsupported values.
     """
-    import pandas as pd
-
     table, _ = table_from_dataframe(pd.DataFrame({name: pd.Series(values)}), with_categories=False, index=False)
     return table.columns[0]
 
 
 def table_from_dataframe(
-    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None, maps: Mapping[str, DataType] | None = None
+    frame: pd.DataFrame, *, with_categories: bool, index: bool | None = None, maps: Mapping[str, DataType] | None = None
 ) -> tuple[Table, str]:
-    """A table of a DataFrame's columns and index levels, and pandas' metadata as JSON.
+    """Return a DataFrame's columns and index levels as a table, and pandas' metadata as JSON.
 
     Missing values (NaN, NaT, None, NA) become null, and all columns are nullable, as in pyarrow.
 
     Args:
-        frame: DataFrame.
-        with_categories: whether the JSON lists categories and attributes; both are data, to be kept out of plaintext metadata.
-        index: whether to keep the index; None keeps a RangeIndex in the JSON alone.
-        maps: types with maps, whose objects are dicts or lists of pairs, by name of the column.
+        frame: the DataFrame.
+        with_categories: whether the JSON lists categories and attributes. Both are data, which plaintext metadata must not hold.
+        index: whether to keep the index as columns. None keeps a RangeIndex in the JSON only.
+        maps: types that contain maps, by column name. Their objects are dicts or pair lists.
 
     Raises:
-        SchemaError: two columns of one name, or unsupported values.
+        SchemaError: two columns with one name, or unsupported values.
     """
-    import pandas as pd
-
     series = [(name, label_text(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
-    taken = {field for _, field, _ in series}
-    if len(taken) < len(series):
+    fields = {field for _, field, _ in series}
+    if len(fields) < len(series):
         twice = sorted(field for field, count in Counter(field for _, field, _ in series).items() if count > 1)
-        raise SchemaError(f"a DataFrame with two columns of one name, {', '.join(map(repr, twice[:5]))}: rename the duplicate")
+        raise SchemaError(f"the DataFrame has two columns named {', '.join(map(repr, twice[:5]))}: rename one of them")
     levels: list[Any] = []
     if index is not False:
         for number, values in enumerate(levels_of(frame.index)):
@@ -93,11 +96,11 @@ def table_from_dataframe(
                 levels.append({"kind": "range", "name": level_name(values.name), **bounds})
                 continue
             field = _name(values.name)
-            if field is None or field in taken:
+            if field is None or field in fields:
                 field = f"__index_level_{number}__"
-            if field in taken:
-                raise SchemaError("an index without a name beside a column of the name of its field", column=field)
-            taken.add(field)
+            if field in fields:
+                raise SchemaError("an index without a name needs this field, but a column already has it", column=field)
+            fields.add(field)
             levels.append(field)
             series.append((values.name, field, values.to_series(index=range(len(values)))))
     columns: dict[str, AnyColumn] = {}
@@ -111,32 +114,26 @@ def table_from_dataframe(
                 entries[-1]["name"] = level_name(name)
         except ParquetError as error:
             raise error.at(column=field) from None
-    described = {
+    metadata = {
         "index_columns": levels,
         "column_indexes": label_entries(frame.columns),
         "columns": entries,
         "attributes": _attributes(frame) if with_categories else {},
-        "creator": {"library": "fastpq", "version": _version()},
+        "creator": {"library": "fastpq", "version": VERSION},
         "pandas_version": pd.__version__,
     }
-    return Table(columns, num_rows=len(frame)), json.dumps(described)
+    return Table(columns, num_rows=len(frame)), json.dumps(metadata)
 
 
-def _version() -> str:
-    from fastpq.version import VERSION
-
-    return VERSION
-
-
-def _attributes(frame: pandas.DataFrame) -> dict[str, Any]:
+def _attributes(frame: pd.DataFrame) -> dict[str, Any]:
     if not frame.attrs:
         return {}
     try:
-        found: dict[str, Any] = json.loads(json.dumps(frame.attrs))
+        attributes: dict[str, Any] = json.loads(json.dumps(frame.attrs))
     except (TypeError, ValueError, RecursionError) as error:
-        warn_caller(f"attrs of the DataFrame are left out, for JSON does not hold them: {error}", UserWarning)
+        _warn_caller(f"the attrs of the DataFrame are left out, because JSON cannot hold them: {error}", UserWarning)
         return {}
-    return found
+    return attributes
 
 
 def _name(name: Any) -> str | None:
@@ -146,9 +143,7 @@ def _name(name: Any) -> str | None:
 # ---- columns
 
 
-def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
-    import pandas as pd
-
+def _column(values: pd.Series[Any], name: str) -> AnyColumn:
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(values, name)
@@ -175,8 +170,8 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
     if isinstance(dtype, np.dtype):
         return column_from_numpy(_masked(values.to_numpy(), missing), nullable=True, name=name)
     if getattr(dtype, "kind", "O") in "biuf" and hasattr(dtype, "numpy_dtype"):
-        filled = values.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
-        return column_from_numpy(_masked(filled, missing), nullable=True, name=name)
+        numbers = values.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+        return column_from_numpy(_masked(numbers, missing), nullable=True, name=name)
     return _objects(values, name)
 
 
@@ -185,20 +180,18 @@ def _masked(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> np.n
 
 
 def _moments(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], name: str) -> Column:
-    """Timestamps of any unit; seconds are stored as milliseconds, and seconds in Arrow."""
-    found = column_from_numpy(_masked(values, missing), nullable=True, name=name)
-    assert isinstance(found, Column)
-    return found.with_arrow(FieldNode("tss:")) if values.dtype == "M8[s]" else found
+    """Return timestamps as a column. Seconds are stored as milliseconds, and remain seconds in Arrow."""
+    column = column_from_numpy(_masked(values, missing), nullable=True, name=name)
+    assert isinstance(column, Column)
+    return column.with_arrow(FieldNode("tss:")) if values.dtype == "M8[s]" else column
 
 
-# Types without a missing value for pandas: no NaN, NaT or NA is of these.
+# Types that have no missing value in pandas: NaN, NaT and NA have other types.
 _NEVER_MISSING: set[type] = {str, bytes, bool, int, UUID, list, tuple, dict, np.ndarray}
 _NEVER_MISSING |= {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 
 
-def _objects(values: pandas.Series[Any], name: str) -> AnyColumn:
-    import pandas as pd
-
+def _objects(values: pd.Series[Any], name: str) -> AnyColumn:
     objects = np.ascontiguousarray(values.to_numpy(dtype=object))
     is_text = isinstance(values.dtype, pd.StringDtype)
     type_ = _TEXT if is_text else None
@@ -208,84 +201,74 @@ def _objects(values: pandas.Series[Any], name: str) -> AnyColumn:
     first = next((value for value in objects if value is not None and value is not pd.NA), None)
     if type(first).__module__.startswith("pandas"):     # Timestamp, Timedelta, Period, Interval
         if isinstance(first, pd.Timestamp):
-            found = pd.Series(pd.to_datetime(values, utc=first.tzinfo is not None))
+            inferred_values = pd.Series(pd.to_datetime(values, utc=first.tzinfo is not None))
         else:
-            found = values.infer_objects()
-        if found.dtype != object:
-            return _column(found, name)
+            inferred_values = values.infer_objects()
+        if inferred_values.dtype != object:
+            return _column(inferred_values, name)
     try:
         missing = values.isna().to_numpy(np.bool_)
     except decimal.InvalidOperation as error:
-        raise SchemaError("a signaling NaN among the values", column=name or None) from error
+        raise SchemaError("the values contain a signaling NaN", column=name or None) from error
     if missing.any():
         objects = objects.copy()
         objects[missing] = None
     return column_from_numpy(objects, type=type_, nullable=True, name=name)
 
 
-def _periods(values: pandas.Series[Any], name: str) -> AnyColumn:
-    """Ordinals, with pandas' extension type of Arrow."""
+def _periods(values: pd.Series[Any], name: str) -> AnyColumn:
+    """Return period ordinals, with pandas' Arrow extension type."""
     array = values.array
     missing = array.isna()
     ordinals = np.where(missing, 0, array.asi8)
-    found = column_from_numpy(_masked(ordinals, missing), nullable=True, name=name)
+    column = column_from_numpy(_masked(ordinals, missing), nullable=True, name=name)
     details = json.dumps({"freq": array.dtype.name[len("period[") : -1]}).encode()
-    return found.with_arrow(FieldNode("l", metadata={_EXTENSION_NAME: b"pandas.period", _EXTENSION_METADATA: details}))
+    return column.with_arrow(FieldNode("l", metadata={_EXTENSION_NAME: b"pandas.period", _EXTENSION_METADATA: details}))
 
 
-def _intervals(values: pandas.Series[Any], name: str) -> AnyColumn:
-    """Structs of both ends, with pandas' extension type of Arrow."""
-    import pandas as pd
-
+def _intervals(values: pd.Series[Any], name: str) -> AnyColumn:
+    """Return both interval ends as a struct column, with pandas' Arrow extension type."""
     array = values.array
     missing = np.asarray(array.isna())
     ends = tuple(_column(pd.Series(end), name) for end in (array.left, array.right))
     ends = tuple(end._with(nullable=True) for end in ends)
     type_ = StructType((ends[0].as_field("left"), ends[1].as_field("right")))
-    nulls = int(np.count_nonzero(missing))
-    validity = pack_bitmap(~missing) if nulls else None
-    found = StructColumn._made(type_, ends, len(array), validity=validity, null_count=nulls)
+    validity, nulls = validity_of(~missing)
+    column = StructColumn._made(type_, ends, len(array), validity=validity, null_count=nulls)
     subtype = _arrow_name(array.dtype.subtype)
     details = json.dumps({"subtype": subtype, "closed": array.dtype.closed}).encode()
-    return found.with_arrow(FieldNode("+s", metadata={_EXTENSION_NAME: b"pandas.interval", _EXTENSION_METADATA: details}))
+    return column.with_arrow(FieldNode("+s", metadata={_EXTENSION_NAME: b"pandas.interval", _EXTENSION_METADATA: details}))
 
 
 def _arrow_name(dtype: Any) -> str:
-    """Arrow's name of the dtype of an interval's ends."""
+    """Return Arrow's name for the dtype that interval ends have."""
     if isinstance(dtype, np.dtype):
         unit = np.datetime_data(dtype)[0] if dtype.kind in "mM" else ""
         return {"M": f"timestamp[{unit}]", "m": f"duration[{unit}]", "f": "double"}.get(dtype.kind, dtype.name)
     return f"timestamp[{dtype.unit}, tz={zone_name(dtype.tz)}]"
 
 
-def _categories(values: pandas.Series[Any], name: str) -> AnyColumn:
-    """Codes into the categories, all of them and in their order; booleans and structs by value."""
+def _categories(values: pd.Series[Any], name: str) -> AnyColumn:
+    """Return codes into all categories, in their order. Booleans and structs become plain values."""
     codes = values.cat.codes.to_numpy()
     missing = codes < 0
     entries = _column(values.cat.categories.to_series(), name)
     if not len(entries):
-        nothing = np.zeros(len(codes), np.int32)
-        text = Column(_TEXT, DictionaryValues(nothing, _empty_text()), pack_bitmap(~missing) if len(codes) else None, len(codes))
+        no_codes, no_entries = np.zeros(len(codes), np.int32), Column(_TEXT, empty_binary(0), nullable=False)
+        text = Column(_TEXT, DictionaryValues(no_codes, no_entries), *validity_of(~missing))
         return text.with_arrow(_dictionary_field(codes.dtype, FieldNode("u"), False))
     if entries.null_count:
         return _column(values.astype(object), name)
-    nulls = int(np.count_nonzero(missing))
-    validity = pack_bitmap(~missing) if nulls else None
-    chosen = np.where(missing, 0, codes).astype(np.int32)
+    validity, nulls = validity_of(~missing)
+    indices = np.where(missing, 0, codes).astype(np.int32)
     if isinstance(entries, StructColumn) or entries.is_nested or entries.type.physical is Type.BOOLEAN:
-        return entries.take(chosen.astype(np.int64))._with(validity=validity, null_count=nulls, nullable=True)
+        return entries.take(indices.astype(np.int64))._with(validity=validity, null_count=nulls, nullable=True)
     inner = entries.arrow or FieldNode("u" if entries.type.is_text else entries.type.arrow_format)
     if entries.type.is_variable:
         inner = replace(inner, format="u" if entries.type.is_text else "z")
     field = _dictionary_field(codes.dtype, inner, bool(values.cat.ordered))
-    coded = DictionaryValues(chosen, entries._with(nullable=False, arrow=inner), bool(values.cat.ordered))
-    return Column(entries.type, coded, validity, nulls, True, field)
-
-
-def _empty_text() -> Column:
-    found = column_from_numpy(np.array([], object), type=_TEXT, nullable=False)
-    assert isinstance(found, Column)
-    return found
+    values_by_code = DictionaryValues(indices, entries._with(nullable=False, arrow=inner), bool(values.cat.ordered))
+    return Column(entries.type, values_by_code, validity, nulls, True, field)
 
 
 def _dictionary_field(codes: np.dtype[Any], entries: FieldNode, is_ordered: bool) -> FieldNode:
@@ -296,10 +279,8 @@ def _dictionary_field(codes: np.dtype[Any], entries: FieldNode, is_ordered: bool
 # ---- entries of the metadata
 
 
-def _entry(name: Any, field: str, values: pandas.Series[Any], column: AnyColumn, with_categories: bool) -> Entry:
-    """Entry of a column in pandas' metadata."""
-    import pandas as pd
-
+def _entry(name: Any, field: str, values: pd.Series[Any], column: AnyColumn, with_categories: bool) -> Entry:
+    """Return a column's entry in pandas' metadata."""
     dtype = values.dtype
     details: dict[str, Any] = {}
     if isinstance(dtype, pd.SparseDtype):
@@ -309,32 +290,30 @@ def _entry(name: Any, field: str, values: pandas.Series[Any], column: AnyColumn,
             details["fill_value"] = fill.item()
         dtype = dtype.subtype
     is_missing = name is not None and not isinstance(name, tuple) and pd.api.types.is_scalar(name) and pd.isna(name)
-    found: Entry = {"name": None if is_missing else _name(name), "field_name": field}
+    entry: Entry = {"name": None if is_missing else _name(name), "field_name": field}
     if isinstance(dtype, pd.CategoricalDtype):
         details |= {"ordered": bool(dtype.ordered), "categories_type": str(dtype.categories.dtype)}
         if with_categories:
             details["num_categories"] = len(dtype.categories)
             if len(dtype.categories) <= MOST_CATEGORIES:
                 details["categories"] = categories_as_json(_column(dtype.categories.to_series(), field))
-        return found | {"pandas_type": "categorical", "numpy_type": str(values.cat.codes.dtype), "metadata": details}
+        return entry | {"pandas_type": "categorical", "numpy_type": str(values.cat.codes.dtype), "metadata": details}
     if isinstance(dtype, pd.DatetimeTZDtype):
         zone = {"timezone": zone_name(dtype.tz)}
-        return found | {"pandas_type": "datetimetz", "numpy_type": f"datetime64[{dtype.unit}]", "metadata": zone}
+        return entry | {"pandas_type": "datetimetz", "numpy_type": f"datetime64[{dtype.unit}]", "metadata": zone}
     numpy_type = str(dtype)
     if isinstance(dtype, pd.StringDtype) and dtype.storage == "python":
         details["storage"] = "python"
     elif isinstance(dtype, pd.ArrowDtype):
-        named = _named(numpy_type)
-        numpy_type = "object" if named is None else numpy_type      # pd.read_parquet fails at names unknown to pandas
-        if named != dtype:
+        pandas_dtype = _dtype_by_name(numpy_type)
+        numpy_type = "object" if pandas_dtype is None else numpy_type   # pd.read_parquet fails at names that pandas does not know
+        if pandas_dtype != dtype:
             details["storage"] = "arrow"
-    return found | {"pandas_type": _kind(column), "numpy_type": numpy_type, "metadata": details or None}
+    return entry | {"pandas_type": _kind(column), "numpy_type": numpy_type, "metadata": details or None}
 
 
-def _named(name: str) -> Any:
-    """The dtype of a name; None for a name unknown to pandas."""
-    import pandas as pd
-
+def _dtype_by_name(name: str) -> Any:
+    """Return the dtype with a name, or None if pandas does not know the name."""
     try:
         return pd.api.types.pandas_dtype(name)
     except (TypeError, NotImplementedError, ValueError):
@@ -342,7 +321,7 @@ def _named(name: str) -> Any:
 
 
 def _kind(column: AnyColumn) -> str:
-    """pandas' name for the type of a column (``pandas_type``)."""
+    """Return pandas' name for the column type (``pandas_type``)."""
     if not isinstance(column, Column):
         return "list[object]" if column.NOUN == "list" else "object"
     match column.type.logical:
@@ -366,3 +345,15 @@ def _kind(column: AnyColumn) -> str:
     if column.arrow is not None and column.arrow.is_duration:
         return "object"
     return dtype.name if dtype.kind in "biuf" else "object"
+
+def _warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn, and let the warning point at the innermost line that is not in fastpq.
+
+    Args:
+        message: the warning's text.
+        category: the warning's class.
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -1,35 +1,35 @@
-"""pandas' metadata in a file: the JSON under the key "pandas", in the form shared by pandas, pyarrow and fastparquet.
+"""pandas' metadata in a file: the JSON under the key "pandas", in the form that pandas, pyarrow and fastparquet share.
 
-The JSON has an entry for each column (``columns``), for each level of the index (``index_columns``: the name of a field, or the
-bounds of a RangeIndex), and for each level of the column labels (``column_indexes``). Labels are stored as text.
+The JSON has an entry for each column (``columns``), for each index level (``index_columns``: a field name, or the
+bounds for a RangeIndex), and for each column label level (``column_indexes``). Labels are stored as text.
 https://pandas.pydata.org/docs/development/developer.html#storing-pandas-dataframe-objects-in-apache-parquet-format
 
-fastpq adds to the ``metadata`` of an entry: ``categories`` and ``categories_type`` of a categorical column, ``storage`` of text
-and Arrow dtypes, ``sparse``, the sparse dtype, and ``labels``, the dtype of labels that pyarrow cannot read from text. Other
-readers pass over these.
+fastpq adds keys to an entry's ``metadata``: ``categories`` and ``categories_type`` for a categorical column, ``storage`` for
+text and Arrow dtypes, ``sparse`` for the sparse dtype, and ``labels`` for the dtype if pyarrow cannot read labels from text.
+Other readers ignore these keys.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 PANDAS_KEY = "pandas"
-ATTRIBUTES_KEY = "PANDAS_ATTRS"     # attrs of a DataFrame, as pandas stores these beside the JSON
-_MAX_INDEX = 1 << 62        # bound on start, stop and step of a RangeIndex, held as int64 by pandas
+ATTRIBUTES_KEY = "PANDAS_ATTRS"     # a DataFrame's attrs, which pandas stores beside the JSON
+_MAX_INDEX = 1 << 62        # bound for start, stop and step of a RangeIndex, which pandas holds as int64
 
 Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeLevel:
-    """A level of the index without a field: a RangeIndex.
+    """A index level that is a RangeIndex and has no field.
 
     Attributes:
         bounds: the values.
-        name: name of the level.
+        name: level name.
     """
 
     bounds: range
@@ -38,71 +38,82 @@ class RangeLevel:
 
 @dataclass
 class PandasMetadata:
-    """pandas' metadata of a file, parsed; meaningless entries are left out.
+    """A file's parsed pandas metadata. Entries that make no sense are left out.
 
     Attributes:
-        columns: entry of each field, by field name.
-        levels: levels of the index: names of fields, and ranges.
-        labels: entry of each level of the column labels.
-        attributes: ``attrs`` of the DataFrame.
+        columns: each field's entry, by field name.
+        levels: index levels: names of fields, and ranges.
+        labels: an entry for each column label level.
+        attributes: the DataFrame's ``attrs``.
+        text: the JSON, or None.
     """
 
     columns: dict[str, Entry] = field(default_factory=dict)
     levels: list[str | RangeLevel] = field(default_factory=list)
     labels: list[Entry] = field(default_factory=list)
     attributes: dict[str, Any] = field(default_factory=dict)
+    text: str | None = None
 
     @property
     def index(self) -> list[str]:
-        """Names of the fields used as levels of the index."""
+        """Names of the fields that are index levels."""
         return [level for level in self.levels if isinstance(level, str)]
 
 
-def pandas_metadata(text: str | None, attributes: str | None = None) -> PandasMetadata:
-    """Parse pandas' metadata; malformed metadata gives an empty result, since the values of a file do not depend on metadata.
+def pandas_metadata(value_of: Callable[[str], str | None]) -> PandasMetadata:
+    """Parse pandas' metadata. Malformed metadata give an empty result, because a file's values do not depend on metadata.
 
     Args:
-        text: value of the key "pandas"; None without.
-        attributes: value of the key "PANDAS_ATTRS"; None without.
+        value_of: returns a key's value in the file's or the table's metadata, or None.
     """
-    described, found = _object(text), PandasMetadata()
-    for entry in _objects(described.get("columns")):
+    text = value_of(PANDAS_KEY)
+    parts, metadata = _object(text), PandasMetadata(text=text)
+    for entry in _objects(parts.get("columns")):
         name = entry.get("field_name") or entry.get("name")
         if isinstance(name, str):
-            found.columns[name] = entry
-    index = described.get("index_columns")
+            metadata.columns[name] = entry
+    index = parts.get("index_columns")
     for each in index if isinstance(index, list) else []:
         level = each if isinstance(each, str) else _range_level(each)
-        if level is not None and (isinstance(level, RangeLevel) or level not in found.levels):
-            found.levels.append(level)
-    found.labels = _objects(described.get("column_indexes"))
-    attrs = described.get("attributes")
-    found.attributes = attrs if isinstance(attrs, dict) and attrs else _object(attributes)
-    return found
+        if level is not None and (isinstance(level, RangeLevel) or level not in metadata.levels):
+            metadata.levels.append(level)
+    metadata.labels = _objects(parts.get("column_indexes"))
+    attrs = parts.get("attributes")
+    metadata.attributes = attrs if isinstance(attrs, dict) and attrs else _object(value_of(ATTRIBUTES_KEY))
+    return metadata
 
 
-def without_columns(described: str, names: Sequence[str]) -> str:
-    """pandas' metadata as JSON without the given columns and index levels."""
-    found = json.loads(described)
-    found["columns"] = [entry for entry in found["columns"] if entry["field_name"] not in names]
-    found["index_columns"] = [entry for entry in found["index_columns"] if entry not in names]
-    return json.dumps(found)
+def without_columns(text: str, names: Sequence[str]) -> str:
+    """Return pandas' metadata, as JSON, without some columns and index levels."""
+    metadata = json.loads(text)
+    metadata["columns"] = [entry for entry in metadata["columns"] if entry["field_name"] not in names]
+    metadata["index_columns"] = [entry for entry in metadata["index_columns"] if entry not in names]
+    return json.dumps(metadata)
+
+
+def without_categories(text: str, names: Collection[str]) -> str:
+    """Return pandas' metadata, as JSON, without the categories of some columns. Their dictionaries have the entries."""
+    metadata = _object(text)
+    for entry in _objects(metadata.get("columns")):
+        if (entry.get("field_name") or entry.get("name")) in names and isinstance(entry.get("metadata"), dict):
+            entry["metadata"] = {key: value for key, value in entry["metadata"].items() if key != "categories"}
+    return json.dumps(metadata) if metadata else text
 
 
 def details_of(entry: Entry) -> Entry:
-    """The ``metadata`` of an entry; empty without."""
+    """Return an entry's ``metadata``, or an empty dict."""
     details = entry.get("metadata")
     return details if isinstance(details, dict) else {}
 
 
-def text_or_none(found: Any) -> str | None:
-    """A text as it is, None for anything else."""
-    return found if isinstance(found, str) else None
+def text_or_none(value: Any) -> str | None:
+    """Return a text unchanged, and None for anything else."""
+    return value if isinstance(value, str) else None
 
 
-def name_of_level(found: Any) -> str | int | None:
-    """The name of a level of an index or of labels: a text or an integer; None for anything else."""
-    return found if isinstance(found, str) or type(found) is int else None
+def name_of_level(name: Any) -> str | int | None:
+    """Return the level name in an index or in labels: a text or an integer, and None for anything else."""
+    return name if isinstance(name, str) or type(name) is int else None
 
 
 def _range_level(entry: Any) -> RangeLevel | None:
@@ -116,10 +127,10 @@ def _range_level(entry: Any) -> RangeLevel | None:
 
 def _object(text: str | None) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        value = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _objects(entries: Any) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""Schemas that callers give for columns to be written: column types, dtypes, names of types, Arrow types, pandas' dtypes."""
+"""Schemas that callers pass for new files: column types, dtypes, type names, Arrow types, pandas dtypes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fastpq.schema.types import ColumnType, Date, Json, String, Type, Uuid
 
 _STRING, _BYTES = ColumnType(Type.BYTE_ARRAY, logical=String()), ColumnType(Type.BYTE_ARRAY)
 _DATE = ColumnType(Type.INT32, logical=Date())
-# Names of types without a dtype in NumPy.
+# Types by name, where NumPy has no dtype.
 _NAMES = {
     "string": _STRING, "str": _STRING, "text": _STRING, "bytes": _BYTES, "binary": _BYTES, "date": _DATE,
     "json": ColumnType(Type.BYTE_ARRAY, logical=Json()), "uuid": ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid()),
@@ -40,44 +40,50 @@ _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 _MOMENT = re.compile(r"(timestamp|time|duration)\[(s|ms|us|ns)\]")
 
 
-class GivenSchema:
-    """The types that a caller gives for columns, by name.
+class RequestedSchema:
+    """The types that a caller requests for columns, by name.
 
     Args:
-        schema: a mapping of names to types, an Arrow schema, or a ParquetSchema, whose flat columns are used; None for no types.
-            A type is a ColumnType, a NumPy dtype or its name, a Python class, one of the names "string", "bytes", "date", "json",
-            "uuid", "time[us]", "timestamp[ms]", "duration[s]" and "decimal(10, 2)", a pandas dtype, or an Arrow type.
+        schema: a mapping from names to types, an Arrow schema, or a ParquetSchema, whose flat columns and maps are used. None
+            requests no types. A type is a ColumnType, a NumPy dtype or its name, a Python class, a name such as "string",
+            "bytes", "date", "json", "uuid", "time[us]", "timestamp[ms]", "duration[s]" and "decimal(10, 2)", a pandas dtype, or
+            an Arrow type.
 
     Attributes:
-        types: types of flat columns.
-        maps: types that are maps or have maps inside, by name of the column.
+        types: flat column types.
+        maps: types that are maps or contain maps, by column name.
+        physical_names: names of columns that were given a ColumnType, which says the physical type.
 
     Raises:
-        SchemaError: no type.
+        SchemaError: a value that is not a type.
     """
 
     def __init__(self, schema: Any) -> None:
         self.types: dict[str, ColumnType] = {}
         self.maps: dict[str, DataType] = {}
+        self.physical_names: set[str] = set()
         self._fields: dict[str, tuple[Field, FieldNode | None]] = {}
         if isinstance(schema, ParquetSchema):
             self.types = {column.name: column.type for column in schema.columns if column.is_flat}
             self._names = list(self.types)
             self._take_maps(schema)
             return
-        given: Mapping[Any, Any]
+        types: Mapping[Any, Any]
         if hasattr(schema, "__arrow_c_schema__"):
-            given = {child.name: child for child in take_schema(schema.__arrow_c_schema__()).children}
+            types = {child.name: child for child in take_schema(schema.__arrow_c_schema__()).children}
         elif schema is None or isinstance(schema, Mapping):
-            given = schema or {}
+            types = schema or {}
         else:
-            raise SchemaError(f"a schema is a mapping of names to types, an Arrow schema or a ParquetSchema, no {schema!r}")
-        self._names = list(given)
-        for name, each in given.items():
+            message = f"a schema must be a mapping of names to types, an Arrow schema or a ParquetSchema, not {schema!r}"
+            raise SchemaError(message)
+        self._names = list(types)
+        for name, each in types.items():
             try:
                 type_, field = resolved(each)
             except ParquetError as error:
                 raise error.at(column=str(name)) from None
+            if isinstance(each, ColumnType):
+                self.physical_names.add(name)
             if isinstance(type_, ColumnType):
                 self.types[name] = type_
             elif holds_map(type_):
@@ -95,7 +101,7 @@ class GivenSchema:
                     self._fields[field.name] = field, None
 
     def empty(self) -> Table:
-        """A table without rows, of all columns."""
+        """Return a table without rows that has all columns."""
         return Table((name, self._empty(name)) for name in self._names)
 
     def _empty(self, name: str) -> AnyColumn:
@@ -107,17 +113,17 @@ class GivenSchema:
         return with_field(field_of(node).empty(), node)._with(nullable=field.nullable)
 
     def applied(self, table: Table) -> Table:
-        """A table with each column converted to its Arrow type in the schema; columns without an Arrow type are unchanged.
+        """Return a table with each column converted to its Arrow type in the schema. Columns without an Arrow type are unchanged.
 
         Args:
             table: the table.
 
         Raises:
-            SchemaError: no column of a name, or a value that does not fit its type.
+            SchemaError: the table has no column with a name, or a value does not fit its type.
         """
         missing = [name for name in self._fields if name not in table]
         if missing:
-            raise SchemaError(f"the schema has {missing}, which the table has not; it has {table.names}")
+            raise SchemaError(f"the schema has {missing}, but the table does not; it has {table.names}")
         return table._of(self._applied(name, column) for name, column in table.items()) if self._fields else table
 
     def _applied(self, name: str, column: AnyColumn) -> AnyColumn:
@@ -125,62 +131,62 @@ class GivenSchema:
             return column
         field, node = self._fields[name]
         try:
-            found = fit(column, field, column.arrow if node is None else node)
-            found = found if node is None else with_field(found, node)
+            fitting_column = fit(column, field, column.arrow if node is None else node)
+            fitting_column = fitting_column if node is None else with_field(fitting_column, node)
         except ParquetError as error:
             raise error.at(column=name) from None
-        if not field.nullable and found.null_count:
+        if not field.nullable and fitting_column.null_count:
             raise SchemaError("nulls in a column that the schema made required", column=name)
-        return found._with(nullable=field.nullable)
+        return fitting_column._with(nullable=field.nullable)
 
 
-def resolved(given: Any) -> tuple[DataType, FieldNode | None]:
-    """The column type of a type that a caller gives, and the Arrow field of a type beyond Parquet's.
+def resolved(requested_type: Any) -> tuple[DataType, FieldNode | None]:
+    """Return the column type for a type that a caller requests, and its Arrow field if Parquet has no such type.
 
     Args:
-        given: the type, as for GivenSchema.
+        requested_type: the type, as for RequestedSchema.
 
     Raises:
-        SchemaError: no type.
+        SchemaError: the value is not a type.
     """
-    if isinstance(given, ColumnType):
-        return given, None
-    if isinstance(given, FieldNode):
-        return field_of(given).empty().type, stored_field(given)
-    if hasattr(given, "__arrow_c_schema__"):
-        node = take_schema(given.__arrow_c_schema__())
+    if isinstance(requested_type, ColumnType):
+        return requested_type, None
+    if isinstance(requested_type, FieldNode):
+        return field_of(requested_type).empty().type, stored_field(requested_type)
+    if hasattr(requested_type, "__arrow_c_schema__"):
+        node = take_schema(requested_type.__arrow_c_schema__())
         return field_of(node).empty().type, stored_field(node)
-    if type(given).__module__.split(".")[0] == "pandas":
-        return _of_pandas(given)
-    if isinstance(given, str) and (named := _named(given)) is not None:
-        return named
-    if isinstance(given, type) and given in _CLASSES:
-        return _CLASSES[given], None
-    if given is dt.timedelta:
+    if type(requested_type).__module__.split(".")[0] == "pandas":
+        return _of_pandas(requested_type)
+    if isinstance(requested_type, str) and (type_by_name := _type_by_name(requested_type)) is not None:
+        return type_by_name
+    if isinstance(requested_type, type) and requested_type in _CLASSES:
+        return _CLASSES[requested_type], None
+    if requested_type is dt.timedelta:
         return ColumnType(Type.INT64), duration_field("us")
     try:
-        dtype = np.dtype(given)
-    except (TypeError, ValueError):         # ValueError: a text that NumPy takes for a list of formats
-        raise _no_type(given) from None
-    return _of_dtype(dtype, given)
+        dtype = np.dtype(requested_type)
+    except (TypeError, ValueError):         # ValueError: a text that NumPy takes for a format list
+        raise _not_a_type(requested_type) from None
+    return _of_dtype(dtype, requested_type)
 
 
-def _no_type(given: Any) -> SchemaError:
+def _not_a_type(value: Any) -> SchemaError:
     names = ", ".join([*_NAMES, "decimal(9, 2)", "timestamp[us]", "time[us]", "duration[us]"])
     return SchemaError(
-        f"{given!r} is no type: give a ColumnType, a dtype or its name, an Arrow type (for lists, maps and structs), or one of "
-        f"the names {names}"
+        f"{value!r} is not a data type: give a ColumnType, a dtype or its name, an Arrow type (for lists, maps and structs), or "
+        f"one of the names {names}"
     )
 
 
-def _named(name: str) -> tuple[ColumnType, FieldNode | None] | None:
-    """The type of a name that is no dtype of NumPy; None for other names."""
+def _type_by_name(name: str) -> tuple[ColumnType, FieldNode | None] | None:
+    """Return the type with a name that is not a NumPy dtype, or None for any other name."""
     if name in _NAMES:
         return _NAMES[name], None
-    if found := _DECIMAL.fullmatch(name):
-        return decimal_type(int(found[1]), int(found[2])), None
-    if found := _MOMENT.fullmatch(name):
-        kind, unit = found.groups()
+    if match := _DECIMAL.fullmatch(name):
+        return decimal_type(int(match[1]), int(match[2])), None
+    if match := _MOMENT.fullmatch(name):
+        kind, unit = match.groups()
         if kind == "duration":
             return ColumnType(Type.INT64), duration_field(unit)
         if unit != "s":
@@ -189,7 +195,7 @@ def _named(name: str) -> tuple[ColumnType, FieldNode | None] | None:
     return None
 
 
-def _of_dtype(dtype: np.dtype[Any], given: Any) -> tuple[ColumnType, FieldNode | None]:
+def _of_dtype(dtype: np.dtype[Any], requested_type: Any) -> tuple[ColumnType, FieldNode | None]:
     if dtype.kind in "UT":
         return _STRING, None
     if dtype.kind == "S":
@@ -197,7 +203,7 @@ def _of_dtype(dtype: np.dtype[Any], given: Any) -> tuple[ColumnType, FieldNode |
     if dtype.kind == "V" and dtype.names is None and dtype.itemsize:
         return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, dtype.itemsize), None
     if dtype.kind not in "biufmM":
-        raise _no_type(given)
+        raise _not_a_type(requested_type)
     type_ = infer_numeric(dtype, "")
     unit = duration_unit(dtype, type_)
     return type_, None if unit is None else duration_field(unit)
@@ -213,4 +219,4 @@ def _of_pandas(dtype: Any) -> tuple[DataType, FieldNode | None]:
     if hasattr(dtype, "tz") and hasattr(dtype, "unit"):
         unit = "ms" if dtype.unit == "s" else dtype.unit
         return timestamp_type(unit, utc=True), FieldNode(f"ts{dtype.unit[0]}:{zone_name(dtype.tz)}")
-    raise _no_type(dtype)
+    raise _not_a_type(dtype)

@@ -1,4 +1,4 @@
-"""A column as a pandas Series, of the dtype in pandas' metadata, or of the column's own type."""
+"""pandas Series from columns, with the dtype in pandas' metadata or the dtype for the column's own type."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.flat_column import DictionaryValues, fixed_values
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import ORDERED
-from fastpq.arrays.numpy_output import UNITS_A_DAY, fixed_values
+from fastpq.arrays.numpy_output import UNITS_A_DAY
 from fastpq.arrays.python_lists import cut
 from fastpq.arrays.python_times import times_of
 from fastpq.arrays.strings import to_objects
 from fastpq.arrays.table import AnyColumn, Column
+from fastpq.common.lazy import LazyModule
 from fastpq.convert.categories import categories_of
 from fastpq.convert.pandas_metadata import Entry, details_of, text_or_none
 from fastpq.convert.time_zones import zone_of
@@ -22,7 +23,9 @@ from fastpq.errors import FormatError, UnsupportedError
 from fastpq.schema.types import ColumnType, Date, Integer, Time, Timestamp, Type, Unknown
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas as pd
+else:
+    pd = LazyModule("pandas")
 
 Backend = Literal["numpy_nullable", "pyarrow"]
 
@@ -30,20 +33,18 @@ _NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}nt{width}" for sign in (
 _EXTENSION_NAME, _EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 
 
-def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -> pandas.Series[Any]:
-    """A pandas Series of a column.
+def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -> pd.Series[Any]:
+    """Return a column as a pandas Series.
 
     Args:
         column: the column.
-        entry: its entry in pandas' metadata; empty without.
-        backend: dtypes for all columns, in place of the entry's.
+        entry: its entry in pandas' metadata, or an empty dict.
+        backend: dtypes for all columns. They replace the entry's dtype.
 
     Raises:
         FormatError: the values contradict the metadata.
-        UnsupportedError: an Arrow dtype without pyarrow.
+        UnsupportedError: an Arrow dtype, but pyarrow is not installed.
     """
-    import pandas as pd
-
     numpy_type = text_or_none(entry.get("numpy_type")) or ""
     if backend == "pyarrow" or (backend is None and _has_arrow_dtype(entry, numpy_type)):
         return _arrow_series(column)
@@ -55,8 +56,8 @@ def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -
         if extension is not None and extension[0] == "period" and isinstance(column, Column):
             return _periods(column, extension[1])
         if extension is not None and extension[0] == "interval" and isinstance(column, StructColumn):
-            found = _intervals(column, extension[1])
-            return found if entry.get("pandas_type") != "categorical" else _categorical(column, found, entry)
+            intervals = _intervals(column, extension[1])
+            return intervals if entry.get("pandas_type") != "categorical" else _categorical(column, intervals, entry)
         if isinstance(column, StructColumn) and numpy_type in ("complex64", "complex128"):
             return pd.Series(_complex_numbers(column), copy=False)
         if not isinstance(column, Column):
@@ -65,21 +66,41 @@ def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -
             return _categorical(column, None, entry)
         return _flat(column, _dtype_of(column, backend) if backend else numpy_type, entry)
     except (ValueError, TypeError, OverflowError, KeyError) as error:
-        raise FormatError(f"pandas' metadata says {numpy_type or extension} of values that are {column.type}: {error}") from error
+        message = f"pandas' metadata says {numpy_type or extension}, but the values are {column.type}: {error}"
+        raise FormatError(message) from error
+
+
+def numbers_as_stored(column: AnyColumn, entry: Entry) -> np.ndarray[Any, Any] | None:
+    """Return the numbers of a column whose Series has just these numbers. Return None for any other column.
+
+    Args:
+        column, entry: as for ``series_of``.
+    """
+    if not isinstance(column, Column) or column.null_count or type(column.values) is not np.ndarray:
+        return None
+    type_, values, field = column.type, column.values, column.arrow
+    if not (type_.logical is None or isinstance(type_.logical, Integer)) or values.dtype.kind not in "iuf":
+        return None
+    if field is not None and (field.metadata or field.is_duration or field.dictionary is not None):
+        return None
+    is_described = not entry or (
+        entry.get("numpy_type") == values.dtype.name and entry.get("metadata") is None
+        and entry.get("pandas_type") == values.dtype.name)
+    return values if is_described else None
 
 
 def _complex_numbers(column: StructColumn) -> np.ndarray[Any, Any]:
-    """Structs of a real and an imaginary part as complex numbers, NaN where null; other structs as objects."""
+    """Return structs with a real and an imaginary part as complex numbers, with NaN for nulls, and other structs as objects."""
     values = column.to_numpy(nulls="nan", structured=True)
     return values if values.dtype.kind == "c" else objects_of(column)
 
 
 def becomes_objects(type_: ColumnType, entry: Entry) -> bool:
-    """Whether texts or bytes of a column become Python objects, one for each distinct value where the values are codes.
+    """Whether texts or bytes become Python objects. Where the values are codes, each distinct value is then one object.
 
     Args:
-        type_: type of the column.
-        entry: its entry in pandas' metadata; empty without.
+        type_: column type.
+        entry: its entry in pandas' metadata, or an empty dict.
     """
     numpy_type = text_or_none(entry.get("numpy_type")) or ""
     if not type_.is_variable or entry.get("pandas_type") == "categorical" or _has_arrow_dtype(entry, numpy_type):
@@ -93,9 +114,7 @@ def _has_arrow_dtype(entry: Entry, numpy_type: str) -> bool:
 
 
 def _sparse(column: AnyColumn, entry: Entry, name: str) -> Any:
-    """A Series of a sparse dtype; a dense one where the name is not of a sparse dtype."""
-    import pandas as pd
-
+    """Return a Series with a sparse dtype, or a dense one if the name does not name a sparse dtype."""
     dense, details = series_of(column, entry | {"metadata": None}), details_of(entry)
     try:
         dtype = pd.api.types.pandas_dtype(name)
@@ -107,7 +126,7 @@ def _sparse(column: AnyColumn, entry: Entry, name: str) -> Any:
 
 
 def _dtype_of(column: Column, backend: Backend) -> str:
-    """The nullable dtype of a column; empty for a column of another dtype."""
+    """Return a column's nullable dtype, or an empty text if it has another dtype."""
     if column.type.is_text:
         return "string"
     dtype = column.type.numpy_dtype
@@ -117,28 +136,24 @@ def _dtype_of(column: Column, backend: Backend) -> str:
     if dtype.kind == "b":
         return "boolean"
     name = dtype.name
-    named = name.replace("uint", "UInt") if dtype.kind == "u" else name.capitalize()
-    return named if named in _NULLABLE else ""
+    nullable_name = name.replace("uint", "UInt") if dtype.kind == "u" else name.capitalize()
+    return nullable_name if nullable_name in _NULLABLE else ""
 
 
 def _arrow_series(column: AnyColumn) -> Any:
-    """A pandas Series with an Arrow dtype, of the column's Arrow type."""
-    import pandas as pd
-
+    """Return a pandas Series with the Arrow dtype for the column's Arrow type."""
     try:
         import pyarrow as pa
     except ImportError as error:
         raise UnsupportedError("pandas' Arrow dtypes need the package pyarrow") from error
-    found = column.to_arrow()
-    if pa.types.is_string_view(found.type):     # few functions of pandas take views
-        found = pa.array(column, type=pa.string())
-    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([found])))
+    array = column.to_arrow()
+    if pa.types.is_string_view(array.type):     # few pandas functions accept views
+        array = pa.array(column, type=pa.string())
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
 
 
-def index_of(values: pandas.Series[Any], name: Any = None) -> pandas.Index[Any]:
-    """An Index of the values and the dtype of a Series."""
-    import pandas as pd
-
+def index_of(values: pd.Series[Any], name: Any = None) -> pd.Index[Any]:
+    """Return an Index with the values and the dtype of a Series."""
     return pd.Index(values.array, dtype=values.dtype, name=name)
 
 
@@ -146,8 +161,6 @@ def index_of(values: pandas.Series[Any], name: Any = None) -> pandas.Index[Any]:
 
 
 def _flat(column: Column, numpy_type: str, entry: Entry) -> Any:
-    import pandas as pd
-
     logical, dtype = column.type.logical, column.type.numpy_dtype
     if column.type.is_text:
         return _text(column, numpy_type, entry)
@@ -164,7 +177,7 @@ def _flat(column: Column, numpy_type: str, entry: Entry) -> Any:
         return _with_missing(column)
     values = _owned(column.to_numpy(nulls="nan"))
     if dtype.kind in "iuf" and values.dtype.kind in "iuf" and numpy_type in ("float64", "float32"):
-        values = values.astype(numpy_type, copy=False)      # a column of NaN alone may be stored as another type
+        values = values.astype(numpy_type, copy=False)      # a column that holds only NaN may be stored as another type
     if values.dtype.kind in "mM":
         values = _in_unit(values, column, numpy_type)
     if isinstance(logical, Timestamp) and logical.utc:
@@ -174,13 +187,13 @@ def _flat(column: Column, numpy_type: str, entry: Entry) -> Any:
 
 
 def _owned(values: Any) -> Any:
-    """An array that pandas may write to."""
+    """Return an array that pandas may write to."""
     values = np.asarray(values)
     return values if values.flags.writeable else values.copy()
 
 
 def _in_unit(values: Any, column: Column, numpy_type: str) -> Any:
-    """Moments and durations in the unit of pandas, or of Arrow (seconds), where no value changes."""
+    """Return moments and durations in pandas' unit or Arrow's (seconds), if no value changes."""
     unit = ""
     if numpy_type.startswith(("datetime64[", "timedelta64[")) and numpy_type[:1] == values.dtype.name[:1]:
         unit = numpy_type.partition("[")[2].rstrip("]").partition(",")[0]
@@ -188,9 +201,9 @@ def _in_unit(values: Any, column: Column, numpy_type: str) -> Any:
         unit = "s"
     if unit not in UNITS_A_DAY or unit == np.datetime_data(values.dtype)[0]:
         return values
-    changed = values.astype(f"{values.dtype.kind}8[{unit}]")
-    same = (changed.astype(values.dtype) == values) | (np.isnat(values) & np.isnat(changed))
-    return changed if bool(same.all()) else values
+    counts = values.astype(f"{values.dtype.kind}8[{unit}]")
+    same = (counts.astype(values.dtype) == values) | (np.isnat(values) & np.isnat(counts))
+    return counts if bool(same.all()) else values
 
 
 def _zone_of_field(column: Column) -> str | None:
@@ -204,12 +217,10 @@ def _in_zone(instants: Any, zone: Any) -> Any:
     try:
         return instants.dt.tz_convert(zone_of(zone))
     except (LookupError, ValueError, OSError) as error:     # zoneinfo's errors: unknown name, malformed name, name of a folder
-        raise FormatError(f"pandas' metadata names a time zone {zone!r} that is not known here") from error
+        raise FormatError(f"pandas' metadata names the time zone {zone!r}, which is not installed here") from error
 
 
 def _text(column: Column, numpy_type: str, entry: Entry) -> Any:
-    import pandas as pd
-
     if numpy_type == "object":
         return pd.Series(objects_of(column), dtype=object, copy=False)
     if details_of(entry).get("storage") == "python" and numpy_type in ("str", "string"):
@@ -217,7 +228,7 @@ def _text(column: Column, numpy_type: str, entry: Entry) -> Any:
         return pd.Series(pd.array(objects_of(column), dtype=pd.StringDtype("python", na_value=missing)))
     dtype = pd.Series([], dtype=numpy_type if numpy_type in ("str", "string") else None if len(column) else "str").dtype
     if numpy_type not in ("str", "string"):
-        dtype = pd.Series(["a"]).dtype      # pandas' own choice for text: object before pandas 3
+        dtype = pd.Series(["a"]).dtype      # pandas' own choice for text, which is object before pandas 3
     if isinstance(dtype, pd.StringDtype) and dtype.storage.startswith("pyarrow"):
         import pyarrow as pa
 
@@ -226,9 +237,7 @@ def _text(column: Column, numpy_type: str, entry: Entry) -> Any:
 
 
 def _times(column: Column, logical: Time) -> Any:
-    """Times of day as datetime.time, as in pyarrow; timedelta64 for a column with a time that datetime.time cannot hold."""
-    import pandas as pd
-
+    """Return times of day as datetime.time, as in pyarrow, or as timedelta64 if datetime.time cannot hold all of them."""
     ticks, day = fixed_values(column).astype(np.int64), UNITS_A_DAY[logical.unit]
     if bool((ticks < 0).any() or (ticks >= day).any()) or (logical.unit == "ns" and bool((ticks % 1000).any())):
         return pd.Series(column.to_numpy(nulls="nan"))
@@ -237,31 +246,27 @@ def _times(column: Column, logical: Time) -> Any:
 
 
 def _nullable(column: Column, numpy_type: str) -> Any:
-    """Numbers or booleans in one of pandas' nullable dtypes."""
-    import pandas as pd
-
+    """Return numbers or booleans with a nullable dtype."""
     values, missing = _owned(fixed_values(column)), ~column.validity_mask()
     if numpy_type == "boolean":
         if values.dtype.kind != "b":
-            raise ValueError("numbers are no booleans")
+            raise ValueError("numbers are not booleans")
         return pd.Series(pd.arrays.BooleanArray(values, missing), copy=False)
-    wanted = np.dtype(numpy_type.lower())
+    dtype = np.dtype(numpy_type.lower())
     if values.dtype.kind == "b":
-        raise ValueError("booleans are no numbers")
-    if values.dtype != wanted:
-        cast = values.astype(wanted)
+        raise ValueError("booleans are not numbers")
+    if values.dtype != dtype:
+        cast = values.astype(dtype)
         if not bool(((cast == values) | (values != values) | missing).all()):
             raise ValueError("a value does not fit")
         values = cast
-    if wanted.kind == "f":
+    if dtype.kind == "f":
         return pd.Series(pd.arrays.FloatingArray(values, missing), copy=False)
     return pd.Series(pd.arrays.IntegerArray(values, missing), copy=False)
 
 
 def _with_missing(column: Column) -> Any:
-    """Integers or booleans with nulls, without a nullable dtype: floats with NaN, and objects."""
-    import pandas as pd
-
+    """Return integers with nulls as floats with NaN, and booleans with nulls as objects."""
     if column.type.physical == Type.BOOLEAN:
         return pd.Series(objects_of(column), dtype=object, copy=False)
     values = fixed_values(column).astype(np.float64)
@@ -273,7 +278,7 @@ def _with_missing(column: Column) -> Any:
 
 
 def objects_of(column: AnyColumn) -> np.ndarray[Any, Any]:
-    """The values as an array of objects, None where null; lists are arrays, as in pyarrow."""
+    """Return the values as an object array, with None for nulls. Lists are arrays, as in pyarrow."""
     if isinstance(column, ListColumn) and column.pairs is None:
         return _arrays(column)
     if isinstance(column, Column) and isinstance(column.type.logical, Date) and len(column):
@@ -285,20 +290,20 @@ def objects_of(column: AnyColumn) -> np.ndarray[Any, Any]:
 
 
 def _dates(column: Column) -> np.ndarray[Any, Any]:
-    """Dates as objects, one for each day where the days lie close together."""
+    """Return dates as objects. If the days lie close together, each day is one object."""
     days = fixed_values(column)
     first, last = int(days.min()), int(days.max())
     if last - first > len(days):
         return np.fromiter(column.to_pylist(), dtype=object, count=len(days))
-    shared = column.slice(0, 0)._with(values=np.arange(first, last + 1, dtype=np.int32)).to_pylist()
-    found: np.ndarray[Any, Any] = np.fromiter(shared, dtype=object, count=len(shared))[days - first]
+    all_days = column.slice(0, 0)._with(values=np.arange(first, last + 1, dtype=np.int32)).to_pylist()
+    objects: np.ndarray[Any, Any] = np.fromiter(all_days, dtype=object, count=len(all_days))[days - first]
     if column.null_count:
-        found[~column.validity_mask()] = None
-    return found
+        objects[~column.validity_mask()] = None
+    return objects
 
 
 def _is_numeric(column: Column) -> bool:
-    """Whether pandas holds a column as an array of numbers or moments without a zone."""
+    """Whether pandas holds a column as an array with numbers, or with moments that have no zone."""
     logical = column.type.logical
     is_moment = isinstance(logical, Timestamp) and not logical.utc
     return column.type.numpy_dtype.kind in "biuf" or is_moment
@@ -313,11 +318,11 @@ def _arrays(column: ListColumn) -> np.ndarray[Any, Any]:
     return cut(values, column.offsets.astype(np.int64), column.validity_mask() if column.null_count else None)
 
 
-# ---- extension types of pandas
+# ---- pandas' extension types
 
 
 def _extension(column: AnyColumn, numpy_type: str) -> tuple[str, str] | None:
-    """The extension type of pandas, "period" or "interval", with its frequency or its closed sides; None without."""
+    """Return pandas' extension type ("period" or "interval") with its frequency or its closed sides, or None."""
     metadata = (column.arrow.metadata if column.arrow is not None else None) or {}
     name = metadata.get(_EXTENSION_NAME, b"")
     try:
@@ -336,8 +341,6 @@ def _extension(column: AnyColumn, numpy_type: str) -> tuple[str, str] | None:
 
 
 def _periods(column: Column, frequency: str) -> Any:
-    import pandas as pd
-
     dtype = pd.PeriodDtype(frequency)
     ordinals = fixed_values(column).astype(np.int64)
     ordinals[~column.validity_mask()] = np.iinfo(np.int64).min      # pandas' NaT
@@ -345,39 +348,35 @@ def _periods(column: Column, frequency: str) -> Any:
 
 
 def _intervals(column: StructColumn, closed: str) -> Any:
-    import pandas as pd
-
-    left, right = (_flat(column.leaf([side]), "", {}) for side in ("left", "right"))
-    return pd.Series(pd.arrays.IntervalArray.from_arrays(left, right, closed=closed))
+    left_ends, right_ends = (_flat(column.leaf([side]), "", {}) for side in ("left", "right"))
+    return pd.Series(pd.arrays.IntervalArray.from_arrays(left_ends, right_ends, closed=closed))
 
 
 # ---- categories
 
 
 def _is_categorical(column: Column, entry: Entry) -> bool:
-    """Whether a column is categorical for pandas, or text of a dictionary for Arrow."""
+    """Whether a column is categorical in pandas, or is text with a dictionary in Arrow."""
     if entry.get("pandas_type") == "categorical":
         return True
     return not entry and column.type.is_variable and column.arrow is not None and column.arrow.dictionary is not None
 
 
 def _categorical(column: AnyColumn, values: Any, entry: Entry) -> Any:
-    """A categorical of a column; the plain values where the categories have an order that the file does not keep.
+    """Return a column as a categorical, or as plain values if the file does not keep the category order.
 
     Args:
         column: the column.
-        values: its values as a Series; None to convert a flat column.
+        values: its values as a Series. None converts a flat column.
         entry: its entry in pandas' metadata.
     """
-    import pandas as pd
-
     details = details_of(entry)
     ordered = bool(details.get("ordered")) if entry else bool(column.arrow is not None and column.arrow.flags & ORDERED)
     kind = {"numpy_type": details.get("categories_type")}
     entries = categories_of(details.get("categories"), column)
     categories = None if entries is None else index_of(series_of(entries, kind))
     if isinstance(column, Column) and column.type.is_text:
-        return _coded(column, categories, ordered, kind)
+        return _text_categories(column, categories, ordered, kind)
     if values is None:
         assert isinstance(column, Column)
         field = column.arrow
@@ -385,44 +384,38 @@ def _categorical(column: AnyColumn, values: Any, entry: Entry) -> Any:
         values = series_of(plain, kind)
     if categories is None or not categories.is_unique:
         return values if ordered else pd.Series(_sorted_categories(column, values))
-    found = pd.Categorical(values, categories, ordered=ordered)
-    if bool(((found.codes < 0) & values.notna()).any()):        # of a DataFrame appended to the file later
-        more = pd.Index(values[found.isna()].dropna().unique())
-        found = pd.Categorical(values, categories.append(more))
-    return pd.Series(found, copy=False)
+    categorical = pd.Categorical(values, categories, ordered=ordered)
+    if bool(((categorical.codes < 0) & values.notna()).any()):      # a DataFrame that was appended later has more categories
+        more = pd.Index(values[categorical.isna()].dropna().unique())
+        categorical = pd.Categorical(values, categories.append(more))
+    return pd.Series(categorical, copy=False)
 
 
 def _sorted_categories(column: AnyColumn, values: Any) -> Any:
-    """A categorical of the values in use, in ascending order where they have one; integers with nulls stay integers."""
-    import pandas as pd
-
+    """Return a categorical with the values in use, in ascending order if they have one. Integers with nulls stay integers."""
     if not isinstance(column, Column) or not column.null_count or values.dtype != "float64":
         return pd.Categorical(values)
     if column.type.numpy_dtype.kind not in "iu":
         return pd.Categorical(values)
-    there = column.validity_mask()
-    distinct, codes = np.unique(fixed_values(column)[there], return_inverse=True)
+    is_valid = column.validity_mask()
+    distinct, codes = np.unique(fixed_values(column)[is_valid], return_inverse=True)
     full = np.full(len(column), -1, np.int32)
-    full[there] = codes
+    full[is_valid] = codes
     return pd.Categorical.from_codes(full, distinct)
 
 
-def _coded(column: Column, categories: Any, ordered: bool, kind: Entry) -> Any:
-    """A categorical of text, by the codes of a dictionary."""
-    import pandas as pd
-
+def _text_categories(column: Column, categories: Any, ordered: bool, kind: Entry) -> Any:
+    """Return text as a categorical, using its dictionary codes."""
     keeps_order = isinstance(column.values, DictionaryValues) and column.values.is_ordered
-    coded = column.as_dictionary()
-    assert isinstance(coded.values, DictionaryValues)
-    own = index_of(series_of(coded.values.dictionary.with_arrow(None), kind))
-    codes = coded.values.codes
+    dictionary_column = column.as_dictionary()
+    assert isinstance(dictionary_column.values, DictionaryValues)
+    own = index_of(series_of(dictionary_column.values.dictionary.with_arrow(None), kind))
+    codes = dictionary_column.values.codes
     if categories is None or not categories.is_unique:
-        if ordered and not keeps_order:
-            return _flat(column, "", {})
-        categories = own
+        categories, ordered = own, ordered and keeps_order
     else:
         places = categories.get_indexer(own)
-        if bool((places < 0).any()):        # of a DataFrame appended to the file later
+        if bool((places < 0).any()):        # a DataFrame that was appended later has more categories
             categories, ordered = categories.append(own[places < 0]), False
             places = categories.get_indexer(own)
         if not np.array_equal(places, np.arange(len(own))):

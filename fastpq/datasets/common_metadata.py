@@ -1,4 +1,4 @@
-"""CommonMetadata: pandas' metadata of a dataset from ``_common_metadata``, for data files without."""
+"""CommonMetadata: pandas metadata from a dataset's ``_common_metadata`` file, for data files that have none."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _log = logging.getLogger("fastpq.datasets")
 
 
 class CommonMetadata:
-    """The texts of pandas in the ``_common_metadata`` of a directory, read on first use; a broken file is logged, and has none.
+    """Pandas metadata in a directory's ``_common_metadata`` file, read on first use. A broken file is logged and ignored.
 
     Args:
-        where: the file; None without one.
-        options: options of the reader.
+        where: the file, or None if the directory has none.
+        options: reader options.
     """
 
     def __init__(self, where: str | RemotePath | None, options: Mapping[str, Any]) -> None:
@@ -35,17 +35,17 @@ class CommonMetadata:
     def _texts(self) -> dict[str, str]:
         try:
             with ParquetFile(self._where, **self._options) as file:
-                found = {key: file.metadata.key_value(key) for key in (PANDAS_KEY, ATTRIBUTES_KEY)}
+                texts = {key: file.metadata.key_value(key) for key in (PANDAS_KEY, ATTRIBUTES_KEY)}
         except (ParquetError, OSError) as error:
-            _log.info("_common_metadata of a dataset is passed over: %s", error)
+            _log.info("_common_metadata of a dataset is ignored: %s", error)
             return {}
-        return {key: text for key, text in found.items() if text is not None}
+        return {key: text for key, text in texts.items() if text is not None}
 
     def added_to(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
-        """The metadata of a table, with pandas' metadata of the dataset where the table has none.
+        """Return a data file's metadata. If it has no pandas metadata, that of the directory is added.
 
         Args:
-            metadata: texts of a data file, by key.
+            metadata: the data file's texts, by key.
         """
         if self._where is None or PANDAS_KEY in metadata or not self._texts:
             return metadata

@@ -1,4 +1,4 @@
-"""DatasetExplanation: files, row groups and bytes of a filtered read of a dataset, with the evidence."""
+"""DatasetExplanation: which files, row groups and bytes a filtered dataset read needs, and why."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 from fastpq.common.display import Cell, Grid, Heading, Share, View, counted, more, of_bytes, to_html, to_text
 from fastpq.filters.predicate import Outcome
-from fastpq.read.explain import Explanation
+from fastpq.read.filtered.explain import Explanation
 
-# Files shown as text and as HTML.
+# Number of files that are shown as text and as HTML.
 TEXT_FILES, HTML_FILES = 8, 50
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetExplanation:
-    """Files, row groups and bytes of a filtered read of a dataset; ``str`` gives all as text.
+    """Files, row groups and bytes that a filtered dataset read needs. ``str`` returns all of them as text.
 
     Attributes:
-        files: explanation of each file to open, by path.
-        left_out: paths of the files ruled out by partition values and missing columns; these were not opened for the explanation.
+        files: an explanation for each file to open, by path.
+        left_out: paths of the files that partition values and missing columns rule out. They are not opened.
     """
 
     files: Mapping[str, Explanation]
@@ -27,12 +27,15 @@ class DatasetExplanation:
 
     @property
     def bytes_read(self) -> int:
-        """Most stored bytes to read."""
+        """Upper bound of the stored bytes that the read takes from all files."""
         return sum(file.bytes_read for file in self.files.values())
 
     @property
     def num_bytes(self) -> int:
-        """Stored bytes of all pages of the columns, in the files to open."""
+        """Stored bytes of all chunks in the files to open, for the result columns and the columns in the filters.
+
+        Row groups and pages that the filters leave out count too.
+        """
         return sum(file.num_bytes for file in self.files.values())
 
     def __str__(self) -> str:
@@ -49,7 +52,7 @@ class DatasetExplanation:
         return to_html(self._view(HTML_FILES))
 
     def _view(self, most: int) -> View:
-        """Display of the sums, and of the first files."""
+        """Return what the repr shows: how many files and bytes are read, and the first ``most`` files to open."""
         count = len(self.files) + len(self.left_out)
         facts = [f"{len(self.files):,} of {counted(count, 'file')}", f"{of_bytes(self.bytes_read)} of {of_bytes(self.num_bytes)}"]
         headings = [Heading("file"), Heading("row groups"), Heading("bytes")]
@@ -58,6 +61,6 @@ class DatasetExplanation:
 
 
 def _cells(path: str, file: Explanation) -> tuple[Cell, ...]:
-    kept = sum(group.outcome is not Outcome.NONE for group in file.row_groups)
+    groups_to_read = sum(group.outcome is not Outcome.NONE for group in file.row_groups)
     share = Share(f"{of_bytes(file.bytes_read)} of {of_bytes(file.num_bytes)}", file.bytes_read / max(file.num_bytes, 1))
-    return path.rpartition("/")[2], f"{kept:,} of {len(file.row_groups):,}", share
+    return path.rpartition("/")[2], f"{groups_to_read:,} of {len(file.row_groups):,}", share

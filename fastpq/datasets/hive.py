@@ -1,17 +1,17 @@
-"""Hive-style partition paths: ``year=2024/country=DE/part-0.parquet`` to values and back; pure, no I/O.
+"""Converts Hive-style partition paths such as ``year=2024/country=DE/part-0.parquet`` to values, and back. It does no I/O.
 
-Names and values are escaped as by Hive and Spark; the word ``__HIVE_DEFAULT_PARTITION__`` stands for null. Paths have no types:
-the type of a partition column is inferred from all its values, by Spark's rules.
+Names and values are escaped as Hive and Spark do it. The word ``__HIVE_DEFAULT_PARTITION__`` means null. Paths have no types.
+Therefore a partition column's type is inferred from all its values, by Spark's rules.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal as Number
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import numpy as np
@@ -19,6 +19,7 @@ import numpy as np
 from fastpq.errors import SchemaError
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Timestamp, Type
 
+Partitioning: TypeAlias = str | Sequence[str] | None      # how readers take partitions from paths, as for ParquetDataset
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 INT32_TYPE = ColumnType(Type.INT32)
@@ -28,71 +29,118 @@ DATE_TYPE = ColumnType(Type.INT32, None, Date())
 TIMESTAMP_TYPE = ColumnType(Type.INT64, None, Timestamp("us", utc=False))
 STRING_TYPE = ColumnType(Type.BYTE_ARRAY, None, String())
 
-MOST_DIGITS = 38            # of a decimal in Spark
-_INT32_DIGITS, _INT64_DIGITS = 10, 20       # decimal digits of a whole number beside a decimal, as Spark counts
+MOST_DIGITS = 38            # largest number of digits that a decimal has in Spark
+_INT32_DIGITS, _INT64_DIGITS = 10, 20       # decimal digits that Spark counts for INT32 and INT64 values next to decimals
 
-# The texts of numbers are those of Java's Integer.parseInt, BigDecimal and Double.parseDouble.
+# A text is a number if Java's Integer.parseInt, BigDecimal or Double.parseDouble accepts it.
 _INTEGER = re.compile(r"[+-]?\d{1,38}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _DOUBLE = re.compile(r"[\0- ]*([+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|NaN|Infinity))[fFdD]?[\0- ]*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# without the hour 24, which Python 3.13 and later take
+# The hour 24 is left out: Python 3.13 and later accept it.
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} ([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
-# Characters escaped in the names of folders by Hive and Spark; NUL as well, since no file system takes it.
+# Characters that Hive and Spark escape in folder names, and NUL, which no file system accepts.
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{[\\]^]")
 
 
 def parse_partitions(path: str) -> dict[str, str | None]:
-    """Partition values in the directories of a path, as text in path order; None for the null partition.
+    """Return the partition values in a path's directory names, as text, in path order. None stands for null.
 
     Args:
-        path: path of a file, separated by ``/``; the last part is the file name, never a partition.
+        path: file path, separated by ``/``. Its last part is the file name and not a partition.
 
     Raises:
-        SchemaError: a name used twice, or a name or value outside UTF-8.
+        SchemaError: a name is used twice, or a name or a value is not UTF-8.
     """
-    found: dict[str, str | None] = {}
+    partitions: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, equals, value = part.partition("=")
         if not equals or not name:
             continue
         key = _unescaped(name, path)
-        if key in found:
-            raise SchemaError(f"the partition column {key!r} is twice in the path", path=path)
-        found[key] = None if value == NULL_PARTITION else _unescaped(value, path)
-    return found
+        if key in partitions:
+            raise SchemaError(f"the path has the partition column {key!r} twice", path=path)
+        partitions[key] = None if value == NULL_PARTITION else _unescaped(value, path)
+    return partitions
 
 
 def format_partitions(values: Mapping[str, Any]) -> str:
-    """Directories for partition values: ``name=value/name=value``, without a ``/`` at either end.
+    """Return the directory path for partition values, for example ``year=2024/country=DE``.
 
     Args:
-        values: by name, outermost first: str, int, float, bool, ``decimal.Decimal``, ``datetime.date``, ``datetime.datetime``
-            without a time zone, or None.
+        values: values by name, outermost first. A value is a str, int, float, bool, ``decimal.Decimal``, ``datetime.date``,
+            ``datetime.datetime`` without a time zone, or None.
 
     Raises:
-        SchemaError: a value of another type; empty text, unfit for a path; or the word for null as text.
+        SchemaError: a value has another type, is empty text, which a path cannot hold, or is the word that means null.
     """
     return "/".join(f"{_escaped(name)}={_value_text(name, value)}" for name, value in values.items())
 
 
-def infer_partition_type(values: Iterable[str | None]) -> ColumnType:
-    """The type of a partition column from all its values, by Spark's rules; nulls fit each type.
+def parse_directories(path: str, names: Sequence[str]) -> dict[str, str | None]:
+    """Return the partition values in directory names that are values alone, as text. Directories that are missing are nulls.
 
-    A value is INT32, INT64, DECIMAL of at most 38 digits, DOUBLE, DATE, TIMESTAMP (microseconds, without a time zone) or STRING,
-    the first of these able to hold the text. ``00501`` is the number 501. Values of different types become the wider type:
-    numbers the wider number, dates and timestamps TIMESTAMP, anything else STRING; also INT64 or DECIMAL beside DOUBLE, to lose
-    no digits.
+    Args:
+        path: file path below the dataset's folder, separated by ``/``. Its last part is the file name.
+        names: names of the partition columns, outermost first.
+
+    Raises:
+        SchemaError: the path has more directories than there are names, or a value is not UTF-8.
+    """
+    parts = path.split("/")[:-1]
+    if len(parts) > len(names):
+        raise SchemaError(f"the path has {len(parts)} directories, and partitioning names {len(names)}: {list(names)}", path=path)
+    values = [_unescaped(part, path) for part in parts]
+    return dict(zip(names, [*values, *[None] * (len(names) - len(values))], strict=True))
+
+
+def names_of_directories(partitioning: Partitioning) -> list[str] | None:
+    """Return the partition columns that ``partitioning`` names, or None if they are in the paths or if there are none.
+
+    Raises:
+        ValueError: ``partitioning`` is something else.
+    """
+    if partitioning is None or partitioning == "hive":
+        return None
+    is_list = isinstance(partitioning, list | tuple) and all(isinstance(name, str) for name in partitioning)
+    if not is_list or len(set(partitioning)) < len(partitioning):
+        raise ValueError(f'partitioning must be "hive", a list of different names or None, not {partitioning!r}')
+    return list(partitioning)
+
+
+def format_directories(values: Mapping[str, Any]) -> str:
+    """Return the directory path for partition values without names, for example ``2024/DE``.
+
+    Args:
+        values: as for ``format_partitions``.
+
+    Raises:
+        SchemaError: as in ``format_partitions``, or readers would skip the directory. This is so for null too.
+    """
+    texts = [_value_text(name, value) for name, value in values.items()]
+    for name, text in zip(values, texts, strict=True):
+        if text[:1] in ("_", "."):
+            raise SchemaError(f"readers skip a directory whose name begins with {text[:1]!r}: {text!r}", column=name)
+    return "/".join(texts)
+
+
+def infer_partition_type(values: Iterable[str | None]) -> ColumnType:
+    """Infer a partition column's type from all its values, by Spark's rules. Nulls fit every type.
+
+    A value has the first of these types that can hold its text: INT32, INT64, DECIMAL with at most 38 digits, DOUBLE, DATE,
+    TIMESTAMP (microseconds, without a time zone), STRING. ``00501`` is the number 501. If values have different types, the
+    column gets a wider type: the wider number for numbers, TIMESTAMP for dates and timestamps, and STRING for anything else.
+    INT64 or DECIMAL next to DOUBLE also become STRING, so that no digits are lost.
     """
     types = {_text_type(value) for value in values if value is not None}
     return reduce(_wider, types) if types else STRING_TYPE
 
 
 def partition_value(text: str | None, type_: ColumnType, name: str) -> Any:
-    """The value of a partition column from its text: int, ``decimal.Decimal``, float, datetime, date, str or None.
+    """Return a partition value for its text: an int, ``decimal.Decimal``, float, datetime, date, str or None.
 
     Raises:
-        SchemaError: the text is no value of the type, or the type is unsupported for partition columns.
+        SchemaError: the text is not a value of this type, or partition columns cannot have this type.
     """
     if text is None:
         return None
@@ -110,12 +158,12 @@ def partition_value(text: str | None, type_: ColumnType, name: str) -> Any:
         if type_.physical in (Type.INT32, Type.INT64) and (type_.logical is None or isinstance(type_.logical, Integer)):
             return int(text)
     except (ValueError, ArithmeticError):
-        raise SchemaError(f"the partition value {text!r} is no {type_}", column=name) from None
-    raise SchemaError(f"a partition column is of numbers, dates, timestamps or strings, not {type_}", column=name)
+        raise SchemaError(f"the partition value {text!r} does not fit a column of {type_}", column=name) from None
+    raise SchemaError(f"a partition column has numbers, dates, timestamps or strings, not {type_}", column=name)
 
 
 def _text_type(text: str) -> ColumnType:
-    """The type of one value."""
+    """Return the type that one value has by itself."""
     if _INTEGER.fullmatch(text):
         number = int(text)
         for type_, bound in ((INT32_TYPE, 1 << 31), (INT64_TYPE, 1 << 63)):
@@ -134,7 +182,7 @@ def _text_type(text: str) -> ColumnType:
 
 
 def _wider(one: ColumnType, other: ColumnType) -> ColumnType:
-    """The type for values of two types."""
+    """Return the type for a column that has values of both types."""
     types = {one, other}
     if len(types) == 1:
         return one
@@ -146,7 +194,7 @@ def _wider(one: ColumnType, other: ColumnType) -> ColumnType:
 
 
 def _digits(type_: ColumnType) -> int:
-    """Decimal digits of a whole number's type; 0 for other types."""
+    """Return how many decimal digits a type for whole numbers has, or 0 for another type."""
     if isinstance(type_.logical, Decimal):
         return type_.logical.precision
     return {INT32_TYPE: _INT32_DIGITS, INT64_TYPE: _INT64_DIGITS}.get(type_, 0)
@@ -191,15 +239,16 @@ def _value_text(name: str, value: Any) -> str:
             return str(value)
         case str():
             if value in ("", NULL_PARTITION):
-                raise SchemaError(f"{value!r} cannot be told from null in the name of a directory", column=name)
+                raise SchemaError(f"{value!r} in the name of a directory would mean null", column=name)
             if not value.isprintable() and any("\ud800" <= character <= "\udfff" for character in value):
-                raise SchemaError(f"{value!r} has no form in UTF-8", column=name)
+                raise SchemaError(f"{value!r} cannot be encoded in UTF-8", column=name)
             return _escaped(value)
-    raise SchemaError(f"a partition value is a str, number, bool, date or datetime, not a {type(value).__name__}", column=name)
+    reason = f"a partition value must be a str, number, bool, date or datetime, not a {type(value).__name__}"
+    raise SchemaError(reason, column=name)
 
 
 def _float_text(value: float | np.floating[Any]) -> str:
-    """The shortest text of a number with a point: Spark takes 1e16 for a whole number."""
+    """Return a number's shortest text that has a decimal point, because Spark would read 1e16 as a whole number."""
     text = str(value).replace("inf", "Infinity").replace("nan", "NaN")
     exponent = text.partition("e+")[2]
     return f"{format(Number(text), 'f')}.0" if exponent and int(exponent) < MOST_DIGITS else text
@@ -212,8 +261,25 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str, path: str) -> str:
-    """The text of an escaped name or value; percent-encoded UTF-8 is read as well, as other writers escape."""
+    """Return a name or value without its escapes. Percent-encoded UTF-8, which other writers use, is decoded too."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
         raise SchemaError(f"{text!r} is not UTF-8", path=path) from None
+
+
+def values_of_partitions(texts: Iterable[Mapping[str, str | None]], types: Mapping[str, ColumnType]) -> list[dict[str, Any]]:
+    """Return each file's partition values by column name. Files in the same partition share one dict.
+
+    Args:
+        texts: each file's partition values as text, by column name. All files have the same columns.
+        types: the columns' types.
+    """
+    by_texts: dict[tuple[str | None, ...], dict[str, Any]] = {}
+    values = []
+    for partitions in texts:
+        place = tuple(partitions.values())
+        if place not in by_texts:
+            by_texts[place] = {name: partition_value(text, types[name], name) for name, text in partitions.items()}
+        values.append(by_texts[place])
+    return values

@@ -1,4 +1,4 @@
-"""write_dataset_metadata: the files ``_metadata`` and ``_common_metadata`` of a dataset."""
+"""write_dataset_metadata: writes a dataset's ``_metadata`` and ``_common_metadata`` files."""
 
 from __future__ import annotations
 
@@ -20,61 +20,63 @@ from fastpq.datasets.known_footers import (
     Contents,
     FileRecord,
     contents_of,
+    have_equal_arrow_types,
     records_as_text,
     relative_path,
 )
 from fastpq.datasets.opened_files import REMOTE_FILES
-from fastpq.datasets.stamps import Stamp
 from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError, UnsupportedError
-from fastpq.format.stored_footer import ARROW_KEY, MAGIC
+from fastpq.format.stored_footer import MAGIC
+from fastpq.io.file_version import FileVersion
 from fastpq.io.location import Remote, RemotePath, locate, placed
-from fastpq.io.sink import open_sink
-from fastpq.stats.quirks import mistakes_of
+from fastpq.io.sink_opening import open_sink
+from fastpq.metadata.file_metadata import decoded_footer
+from fastpq.stats.writer_bugs import bugs_of
 
 _log = logging.getLogger("fastpq.datasets")
 
-# Seconds between the last change of a data file and _metadata: a tick of the clock of a local filesystem is 1 to 10 ms.
+# Shortest time in seconds between a data file's last change and _metadata. A local filesystem's clock ticks every 1 to 10 ms.
 _TICK = 0.02
 
 
 def write_dataset_metadata(
     root: Any, *, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, timeout: float | None = None
 ) -> list[str]:
-    """Write the footers of all files of a directory into its ``_metadata`` file, and the schema into ``_common_metadata``.
+    """Write the footers of all files in a directory into its ``_metadata`` file, and the schema into ``_common_metadata``.
 
-    Readers of the directory then read this one file in place of all footers. fastpq does so only while each data file is in
-    ``_metadata`` with the size, and the time or the ETag, that it had when its footer was read. Footers in a ``_metadata`` of
-    fastpq are read again only where a file is new or has changed.
+    Readers then read this one file instead of all footers. fastpq does so only while each data file has the size, and the time
+    or the ETag, that ``_metadata`` recorded when the footer was read. If fastpq wrote the present ``_metadata``, only the
+    footers of new and changed files are read again.
 
     Args:
         root: the directory, or an fsspec URL.
-        filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
-        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
-        timeout: most seconds without a byte from a server, for URLs of S3.
+        filesystem: an fsspec or pyarrow.fs filesystem for the path, or None to find one by the URL.
+        storage_options: options for the URL's fsspec filesystem, as for pandas and Polars.
+        timeout: for S3 URLs, longest time in seconds without a byte from the server.
 
     Returns:
-        Paths of ``_metadata`` and ``_common_metadata``.
+        Paths to ``_metadata`` and ``_common_metadata``.
 
     Raises:
         FileNotFoundError: there is no data file.
-        SchemaError: root is no directory, or the files have different schemas: nullability counts, too.
-        UnsupportedError: an encrypted file: its statistics would be in plaintext.
-        FormatError: a file with a broken footer.
+        SchemaError: ``root`` is not a directory, or the files have different schemas. Nullability counts too.
+        UnsupportedError: a file is encrypted, so that its statistics would be written in plaintext.
+        FormatError: a file has a broken footer.
     """
     place = placed(root, filesystem, storage_options, timeout)
     targets = _targets(place)
     if targets is None:
-        raise SchemaError(f"{METADATA} belongs to a directory, and {root} is none")
-    files, known, _ = list_dataset(place)
+        raise SchemaError(f"{METADATA} belongs to a directory: {root} is not one")
+    files, metadata_file, _ = list_dataset(place)
     names = [relative_path(DataFile(targets[0][0], targets[0][1], {}), file) for file in files]
-    stamps = [file.stamp() or Stamp(None, None) for file in files]
-    earlier = _earlier(known)
+    versions = [file.version() or FileVersion(None, None) for file in files]
+    earlier = _earlier(metadata_file)
 
     def footer_of(number: int) -> fmt.FileMetaData:
         name = names[number]
         record = None if earlier is None else (earlier.records or {}).get(name)
-        made = None if known is None else known.stamp()
-        if earlier is not None and record is not None and made is not None and stamps[number].proves(record.stamp, made):
+        metadata_version = None if metadata_file is None else metadata_file.version()
+        if earlier and record and metadata_version and versions[number].proves(record.file_version, metadata_version):
             footer = record.footer(earlier.whole, earlier.row_groups[name])
             if zlib.crc32(fmt.encode(footer)) == record.checksum:
                 return footer
@@ -83,16 +85,16 @@ def write_dataset_metadata(
     is_remote = any(isinstance(file.where, RemotePath) for file in files)
     footers = list(run_ordered(footer_of, range(len(files)), REMOTE_FILES if is_remote else 1))
     records = {
-        name: FileRecord(stamp, footer.version, footer.created_by, _entries_of(footer), zlib.crc32(fmt.encode(footer)))
-        for name, stamp, footer in zip(names, stamps, footers, strict=True)
+        name: FileRecord.of(footer, file_version, zlib.crc32(fmt.encode(footer)))
+        for name, file_version, footer in zip(names, versions, footers, strict=True)
     }
     whole = _united(footers, files, records)
-    _write(whole, targets, [] if is_remote else stamps)
+    _write(whole, targets, [] if is_remote else versions)
     return [path for _, path in targets]
 
 
 def remove_metadata(root: Any) -> None:
-    """Remove ``_metadata`` and ``_common_metadata`` of a dataset, where they are."""
+    """Remove a dataset's ``_metadata`` and ``_common_metadata``, if they exist."""
     for where, path in _targets(root) or ():
         with contextlib.suppress(FileNotFoundError):
             if isinstance(where, RemotePath):
@@ -101,21 +103,45 @@ def remove_metadata(root: Any) -> None:
                 os.unlink(path)
 
 
-def settle_metadata(root: Any, wanted: bool | None) -> None:
-    """Write or remove ``_metadata`` after files were added to a dataset, as ``write_metadata_file`` of write_dataset asks.
+def settle_metadata(root: Any, write_metadata_file: bool | None, *, is_missing: bool = False) -> None:
+    """Write or remove ``_metadata`` after files were added to a dataset.
 
-    A failure with None is logged and no error, since the files are written: callers would write these again.
+    Args:
+        root: the dataset's folder.
+        write_metadata_file: the option of write_dataset. If it is None, a failure is only logged, because the files are already
+            written. After an error, callers would write them again.
+        is_missing: whether the dataset lost its ``_metadata`` when its files were replaced. Then it is written again.
     """
-    if wanted:
+    if write_metadata_file:
         write_dataset_metadata(root)
-    elif wanted is not None:
+    elif write_metadata_file is not None:
         remove_metadata(root)
     else:
         try:
-            if has_metadata(root):
+            if is_missing or has_metadata(root):
                 _rewrite_or_remove(root)
-        except Exception as error:      # stores' packages have errors of their own
+        except Exception as error:      # packages for stores raise their own errors
             _log.warning("%s of a dataset may be out of date: %s", METADATA, error)
+
+
+def settle_metadata_of_file(path: str) -> None:
+    """Update the ``_metadata`` file that names a local file, after the local file was replaced or changed.
+
+    The folders above the file are searched. A ``_metadata`` file that cannot have the changed file is removed.
+    """
+    folder, name = os.path.split(os.path.abspath(path))
+    while not os.path.isfile(os.path.join(folder, METADATA)):
+        parent, part = os.path.split(folder)
+        if parent == folder:
+            return
+        folder, name = parent, posixpath.join(part, name)
+    try:
+        with ParquetFile(os.path.join(folder, METADATA)) as file:
+            is_named = name in contents_of(file.metadata).row_groups
+    except (ParquetError, OSError):
+        return
+    if is_named:
+        settle_metadata(folder, None)
 
 
 def _rewrite_or_remove(root: Any) -> None:
@@ -127,7 +153,7 @@ def _rewrite_or_remove(root: Any) -> None:
 
 
 def has_metadata(root: Any) -> bool:
-    """Whether a dataset has one of the files ``_metadata`` and ``_common_metadata``."""
+    """Return whether a dataset has a ``_metadata`` or ``_common_metadata`` file."""
     for where, path in _targets(root) or ():
         if where.fs.exists(path) if isinstance(where, RemotePath) else os.path.exists(path):
             return True
@@ -135,23 +161,23 @@ def has_metadata(root: Any) -> bool:
 
 
 def _targets(root: Any) -> list[tuple[str | RemotePath, str]] | None:
-    """Place and path of both files; None for something other than a directory."""
-    located = locate(root)
-    if isinstance(located, str):
-        paths = [os.path.join(located, name) for name in (METADATA, COMMON_METADATA)]
-        return [(path, path) for path in paths] if os.path.isdir(located) else None
-    if not isinstance(located, Remote):
+    """Return the place and the path of both files, or None if the dataset is not a directory."""
+    place = locate(root)
+    if isinstance(place, str):
+        paths = [os.path.join(place, name) for name in (METADATA, COMMON_METADATA)]
+        return [(path, path) for path in paths] if os.path.isdir(place) else None
+    if not isinstance(place, Remote):
         return None
-    paths = [posixpath.join(located.path, name) for name in (METADATA, COMMON_METADATA)]
-    return [(RemotePath(located.filesystem, path), path) for path in paths]
+    paths = [posixpath.join(place.path, name) for name in (METADATA, COMMON_METADATA)]
+    return [(RemotePath(place.filesystem, path), path) for path in paths]
 
 
-def _earlier(known: DataFile | None) -> Contents | None:
-    """The contents of the present ``_metadata``; None without one, or with a broken one, which is written anew."""
-    if known is None:
+def _earlier(metadata_file: DataFile | None) -> Contents | None:
+    """Return the present ``_metadata`` file's contents, or None if there is no such file or it is broken."""
+    if metadata_file is None:
         return None
     try:
-        with ParquetFile(known.where) as file:
+        with ParquetFile(metadata_file.where) as file:
             return contents_of(file.metadata)
     except (ParquetError, OSError):
         return None
@@ -159,40 +185,36 @@ def _earlier(known: DataFile | None) -> Contents | None:
 
 def _read(file: DataFile) -> fmt.FileMetaData:
     try:
-        with ParquetFile(file.where) as opened:
-            found = opened.metadata.decoded()
+        with ParquetFile(file.where) as parquet_file:
+            footer = decoded_footer(parquet_file.metadata)
     except KeyAccessError:
         raise _of_encrypted(file) from None
-    if found.encryption_algorithm is not None or found.footer_signing_key_metadata is not None:
+    if footer.encryption_algorithm is not None or footer.footer_signing_key_metadata is not None:
         raise _of_encrypted(file)
-    if any(chunk.file_path is not None for group in found.row_groups for chunk in group.columns):
-        raise UnsupportedError(f"a file with chunks in other files has no place in {METADATA}", path=file.path)
-    return found
+    if any(chunk.file_path is not None for group in footer.row_groups for chunk in group.columns):
+        raise UnsupportedError(f"{METADATA} cannot have a file whose chunks are in other files", path=file.path)
+    return footer
 
 
 def _of_encrypted(file: DataFile) -> UnsupportedError:
-    return UnsupportedError(f"{METADATA} has footers in plaintext, with statistics, and the file is encrypted", path=file.path)
-
-
-def _entries_of(footer: fmt.FileMetaData) -> tuple[tuple[str, str | None], ...] | None:
-    entries = footer.key_value_metadata
-    return None if entries is None else tuple((entry.key, entry.value) for entry in entries)
+    return UnsupportedError(f"the file is encrypted, and {METADATA} would have its statistics in plaintext", path=file.path)
 
 
 def _united(
     footers: list[fmt.FileMetaData], files: list[DataFile], records: Mapping[str, FileRecord]
 ) -> fmt.FileMetaData:
-    """The contents of ``_metadata``: the row groups of all files, with their paths.
+    """Return what ``_metadata`` holds: the row groups of all files, with the file paths.
 
     Raises:
-        SchemaError: the footers do not agree.
+        SchemaError: the footers have different schemas or Arrow types.
+        UnsupportedError: ``_metadata`` cannot keep everything that a footer has.
     """
     first = footers[0]
     row_groups: list[fmt.RowGroup] = []
     for footer, file, (name, record) in zip(footers, files, records.items(), strict=True):
         _compare(first, footer, files[0], file)
         if record.footer(first, footer.row_groups) != footer:
-            raise UnsupportedError(f"a footer with parts that {METADATA} does not keep", path=file.path)
+            raise UnsupportedError(f"the footer has parts that {METADATA} does not keep", path=file.path)
         for group in footer.row_groups:
             for chunk in group.columns:
                 chunk.file_path = name
@@ -202,29 +224,28 @@ def _united(
         version=max(footer.version for footer in footers), schema=first.schema,
         num_rows=sum(group.num_rows for group in row_groups), row_groups=row_groups, column_orders=first.column_orders,
         key_value_metadata=[*(first.key_value_metadata or ()), fmt.KeyValue(key=FILES_KEY, value=records_as_text(records))],
-        # readers of the whole mistrust all statistics if those of one writer are known for mistakes
-        created_by=next((writer for writer in writers if mistakes_of(writer)), writers[0]),
+        # if one writer is known for mistakes, readers must not trust any statistics
+        created_by=next((writer for writer in writers if bugs_of(writer)), writers[0]),
     )
 
 
 def _compare(first: fmt.FileMetaData, other: fmt.FileMetaData, file: DataFile, other_file: DataFile) -> None:
     if first.schema == other.schema and first.column_orders == other.column_orders:
-        entries = [dict(_entries_of(footer) or ()).get(ARROW_KEY) for footer in (first, other)]
-        if entries[0] != entries[1]:
-            raise SchemaError(f"the Arrow types are other ones than those of {file.path}", path=other_file.path)
+        if not have_equal_arrow_types(first, other):
+            raise SchemaError(f"the Arrow types differ from those of {file.path}", path=other_file.path)
         return
     pairs = zip(first.schema, other.schema, strict=False)
     name = next((mine.name for mine, theirs in pairs if mine != theirs), other.schema[-1].name)
-    reason = f"the schema, with nullability, is another one than that of {file.path}, and {METADATA} has one schema for all files"
+    reason = f"the schema or a nullability differs from {file.path}, but {METADATA} has one schema for all files"
     raise SchemaError(reason, column=name, path=other_file.path)
 
 
-def _write(whole: fmt.FileMetaData, targets: list[tuple[str | RemotePath, str]], stamps: list[Stamp]) -> None:
-    """Write both files; ``_metadata`` when a tick of the clock has passed since the last change of a local data file."""
-    newest = max((stamp.latest for stamp in stamps if stamp.latest is not None), default=0)
-    passed = time.time() - newest / 1e9
-    if 0 <= passed < _TICK:
-        time.sleep(_TICK - passed)
+def _write(whole: fmt.FileMetaData, targets: list[tuple[str | RemotePath, str]], versions: list[FileVersion]) -> None:
+    """Write both files. Before ``_metadata`` is written, wait until a clock tick has passed since a local data file changed."""
+    newest = max((file_version.latest for file_version in versions if file_version.latest is not None), default=0)
+    age = time.time() - newest / 1e9
+    if 0 <= age < _TICK:
+        time.sleep(_TICK - age)
     _write_footer(whole, targets[0][0])
     entries = [entry for entry in whole.key_value_metadata or () if entry.key != FILES_KEY]
     whole.key_value_metadata, whole.row_groups, whole.num_rows = entries or None, [], 0
@@ -232,8 +253,8 @@ def _write(whole: fmt.FileMetaData, targets: list[tuple[str | RemotePath, str]],
 
 
 def _write_footer(footer: fmt.FileMetaData, where: str | RemotePath) -> None:
-    stored = fmt.encode(footer)
-    if len(stored) > 2**31 - 1:
-        raise FormatError(f"a footer of {len(stored)} bytes, and Parquet counts these in 31 bits")
+    data = fmt.encode(footer)
+    if len(data) > 2**31 - 1:
+        raise FormatError(f"the footer has {len(data)} bytes, but Parquet counts them in 31 bits")
     with open_sink(where) as sink:
-        sink.write(MAGIC + stored + len(stored).to_bytes(4, "little") + MAGIC)
+        sink.write(MAGIC + data + len(data).to_bytes(4, "little") + MAGIC)

@@ -1,4 +1,4 @@
-"""OpenWriters: files of a stream of rows, of many partitions at the same time, in bounded memory."""
+"""OpenWriters: writes a stream of rows to files in many partitions at the same time, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple, Self
 from fastpq.api.writer import ParquetWriter
 from fastpq.arrays.table import Table
 
-# Most files written at the same time; the file of the partition without rows for the longest time is closed for another one.
+# Largest number of open files. Before another file is opened, the file that has waited longest for rows is closed.
 MOST_OPEN = 128
-MOST_OPEN_REMOTE = 16       # each keeps parts of its upload in memory
-# Bytes of rows of all open files that wait for a whole row group; the largest group is written when there are more.
+MOST_OPEN_REMOTE = 16       # the same in a store, where each file keeps parts of its upload in memory
+# Bytes of rows that may wait for whole row groups, in all open files. When there are more, the largest row group is written.
 MOST_WAITING = 256 << 20
 
 
@@ -21,27 +21,41 @@ class _Writer(NamedTuple):
     file: ParquetWriter
 
 
-class OpenWriters:
-    """Files of partitions, each open while rows arrive; a context manager that closes or aborts the open files.
-
-    Args:
-        open_file: opens a new file of a partition's folder, as ``(path, writer)``.
-        max_rows: most rows of a file; None without bound.
-        most_open: most files written at the same time.
+class FileLimits(NamedTuple):
+    """Limits of each new file. None is no limit.
 
     Attributes:
-        written: paths of the complete files.
+        rows: largest number of rows.
+        bytes: a file ends with the last row group that fits this many bytes, as stored. Every file has one row group at least.
+    """
+
+    rows: int | None = None
+    bytes: int | None = None
+
+
+class OpenWriters:
+    """Partition writers that stay open while rows arrive.
+
+    It is a context manager. When the context ends, it closes the open files. After an error it discards them instead.
+
+    Args:
+        open_file: opens a new file in a partition folder, and returns ``(path, writer)``.
+        limits: largest number of rows and of bytes in a file.
+        most_open: largest number of files that are written at the same time.
+
+    Attributes:
+        finished_paths: paths of the complete files.
     """
 
     def __init__(
-        self, open_file: Callable[[str], tuple[str, ParquetWriter]], max_rows: int | None, most_open: int = MOST_OPEN
+        self, open_file: Callable[[str], tuple[str, ParquetWriter]], limits: FileLimits, most_open: int = MOST_OPEN
     ) -> None:
         self._open_file = open_file
         self._most_open = most_open
-        self._max_rows = max_rows
-        self._writers: dict[str, _Writer] = {}      # by folder, the one with the latest rows at the end
-        self._rows: dict[str, int] = {}             # rows of the open file of each folder
-        self.written: list[str] = []
+        self._limits = limits
+        self._writers: dict[str, _Writer] = {}      # by folder, and the last one got rows most recently
+        self._rows: dict[str, int] = {}             # row count of each folder's open file
+        self.finished_paths: list[str] = []
 
     @property
     def is_open(self) -> bool:
@@ -49,25 +63,40 @@ class OpenWriters:
         return bool(self._writers)
 
     def add(self, folder: str, rows: Table) -> None:
-        """Write rows of one partition, at least an empty file."""
-        start = 0
-        while True:
+        """Write rows to one partition. If there are no rows, a file without rows is written."""
+        parts = [rows]
+        while parts:
+            rows = parts.pop()
+            if folder in self._writers and self._is_full(folder):
+                self._close(folder)
             writer = self._writers.pop(folder, None)
             if writer is None:
                 self._make_room()
                 writer = _Writer(*self._open_file(folder))
                 self._rows[folder] = 0
             self._writers[folder] = writer
-            room = rows.num_rows - start if self._max_rows is None else self._max_rows - self._rows[folder]
-            part = rows.slice(start, min(start + room, rows.num_rows))
-            writer.file.write_batch(part)
-            start += part.num_rows
-            self._rows[folder] += part.num_rows
-            if self._rows[folder] == self._max_rows:
+            count = self._fitting_rows(folder, rows, writer.file)
+            writer.file.write_batch(rows.slice(0, count))
+            self._rows[folder] += count
+            if count < rows.num_rows:
+                parts.append(rows.slice(count))
+            if self._is_full(folder):
+                parts += reversed(writer.file._taken_rows())        # they begin the next file, before the other rows
+                self._close(folder)
+            elif self._rows[folder] == self._limits.rows:
                 self._close(folder)
             self._bound_memory()
-            if start >= rows.num_rows:
-                return
+
+    def _is_full(self, folder: str) -> bool:
+        """Return whether one more row group would make the open file larger than its limit in bytes."""
+        return self._limits.bytes is not None and self._writers[folder].file._next_end > self._limits.bytes
+
+    def _fitting_rows(self, folder: str, rows: Table, writer: ParquetWriter) -> int:
+        """Return how many of the rows the open file may get at once: up to its limit, and one row group where bytes count."""
+        count = rows.num_rows
+        if self._limits.rows is not None:
+            count = min(count, self._limits.rows - self._rows[folder])
+        return count if self._limits.bytes is None else min(count, writer._missing_rows(rows))
 
     def _make_room(self) -> None:
         if len(self._writers) >= self._most_open:
@@ -82,7 +111,7 @@ class OpenWriters:
         writer = self._writers[folder]
         writer.file.close()
         del self._writers[folder]
-        self.written.append(writer.path)
+        self.finished_paths.append(writer.path)
 
     def __enter__(self) -> Self:
         return self
@@ -95,5 +124,5 @@ class OpenWriters:
                 for folder in list(self._writers):
                     self._close(folder)
         finally:
-            for writer in self._writers.values():       # none after a success
+            for writer in self._writers.values():       # none is left after a success
                 writer.file.abort()

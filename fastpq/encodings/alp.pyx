@@ -1,11 +1,16 @@
-"""ALP (AlpEncoding.md), a preview encoding: floats and doubles as bit-packed decimal integers, inexact values stored whole."""
+"""ALP (AlpEncoding.md), a preview encoding: floats and doubles as bit-packed decimal integers.
+
+A page is a header, each vector's offset, and the vectors. A vector is up to VECTOR values with one exponent and one factor. Some
+values cannot be restored from such an integer. These exceptions are stored unchanged.
+"""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
-
-from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED, raise_status
+from fastpq.encodings.interface cimport (
+    PageValues, ValueDecoder, ValueEncoder, ValuesToEncode, skip_by_position, start_anywhere,
+)
+from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED
 
 cdef extern from "c/bitpack.h" nogil:
     void pack_groups(const uint32_t* values, uint8_t* out, int64_t groups, int width) noexcept
@@ -29,26 +34,26 @@ cdef extern from "c/alp.h" nogil:
     int64_t alp_frame64(uint64_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
 
 cdef enum:
-    HEADER = 7                  # bytes of a page header
-    SMALLEST_LOG = 3            # least log2 of a vector's size
-    LARGEST_LOG = 15            # greatest log2 of a vector's size
-    VECTOR_LOG = 10             # log2 of the size of written vectors, the specification's default
+    HEADER = 7                  # bytes in a page header
+    SMALLEST_LOG = 3            # a vector has at least 2^3 values
+    LARGEST_LOG = 15            # a vector has at most 2^15 values
+    VECTOR_LOG = 10             # a written vector has 2^10 values, which is the specification's default
     VECTOR = 1 << VECTOR_LOG
-    SAMPLE = 256                # values sampled from a page to choose its candidate pairs of exponent and factor
-    VECTOR_SAMPLE = 32          # values sampled from a vector to choose one of the page's candidate pairs
-    PAIRS = 5                   # candidate pairs of a page
+    SAMPLE = 256                # values from a page that are tried with each exponent and factor
+    VECTOR_SAMPLE = 32          # values from a vector that are tried with each of the page's candidate pairs
+    PAIRS = 5                   # candidate pairs (exponent, factor) for a page
 
 
 cdef struct AlpVector:
     int exponent
     int factor
     int64_t exceptions
-    uint64_t base               # frame of reference
-    int bits
+    uint64_t base               # the smallest integer, which is subtracted from all
+    int bits                    # bit width of a packed difference
     const uint8_t* packed
     int64_t available           # bytes from packed to the end of the page
-    const uint8_t* positions    # places of the exceptions in the vector, two bytes each
-    const uint8_t* values       # of the exceptions
+    const uint8_t* positions    # where the exceptions are in the vector, two bytes each
+    const uint8_t* values       # the exceptions themselves
 
 
 cdef inline int64_t load32(const uint8_t* data) noexcept nogil:
@@ -58,7 +63,7 @@ cdef inline int64_t load32(const uint8_t* data) noexcept nogil:
 
 
 cdef int64_t read_vector(AlpVector* vector, const uint8_t* data, int64_t available, int64_t count, size_t width) noexcept nogil:
-    """Read the header of a vector of count values; returns the size of the whole vector in bytes, or a negative Status."""
+    """Read the header of a vector with count values. Returns how many bytes the whole vector has, or a negative Status."""
     cdef int64_t packed_size, head = 5 + <int64_t>width, size
     cdef uint16_t exceptions
     cdef int32_t base
@@ -93,9 +98,9 @@ cdef int64_t read_vector(AlpVector* vector, const uint8_t* data, int64_t availab
 
 cdef int64_t patch(const AlpVector* vector, int64_t size, int64_t first, int64_t count, size_t width,
                    uint8_t* out) noexcept nogil:
-    """Write a vector's exceptions among the values [first, first + count) into out; returns 0 or BAD_LENGTH.
+    """Put the exceptions in their places among the decoded values [first, first + count) in out. Returns 0 or BAD_LENGTH.
 
-    size: number of values in the vector.
+    size: how many values the vector has.
     """
     cdef uint16_t position
     cdef int64_t i
@@ -108,9 +113,11 @@ cdef int64_t patch(const AlpVector* vector, int64_t size, int64_t first, int64_t
     return 0
 
 
-cdef int64_t alp_decode(const uint8_t* data, int64_t size, int64_t start, int64_t count, size_t width,
-                        uint8_t* out) noexcept nogil:
-    cdef int64_t total, vector_size, vectors, index, first, some, held, offset, stored, done = 0, status
+cdef int64_t next_values(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    cdef int64_t size = page.size, start = page.position, done = 0
+    cdef int64_t total, vector_size, vectors, index, first, part, in_vector, offset, vector_bytes, status
+    cdef size_t width = page.width
+    cdef const uint8_t* data = page.data
     cdef const uint8_t* offsets = data + HEADER
     cdef AlpVector vector
     if size < HEADER:
@@ -132,33 +139,35 @@ cdef int64_t alp_decode(const uint8_t* data, int64_t size, int64_t start, int64_
     while done < count:
         index = (start + done) // vector_size
         first = (start + done) % vector_size
-        held = min(vector_size, total - index * vector_size)
-        some = min(count - done, held - first)
+        in_vector = min(vector_size, total - index * vector_size)
+        part = min(count - done, in_vector - first)
         offset = load32(offsets + 4 * index)
         if offset < 4 * vectors or offset > size:
             return BAD_LENGTH
-        stored = read_vector(&vector, offsets + offset, size - offset, held, width)
-        if stored < 0:
-            return stored
-        if index + 1 < vectors and load32(offsets + 4 * index + 4) != offset + stored:
+        vector_bytes = read_vector(&vector, offsets + offset, size - offset, in_vector, width)
+        if vector_bytes < 0:
+            return vector_bytes
+        if index + 1 < vectors and load32(offsets + 4 * index + 4) != offset + vector_bytes:
             return BAD_LENGTH
-        alp_unpacked(vector.packed, vector.available, first, some, vector.bits, vector.base, vector.exponent, vector.factor,
+        alp_unpacked(vector.packed, vector.available, first, part, vector.bits, vector.base, vector.exponent, vector.factor,
                      width, out + <size_t>done * width)
-        status = patch(&vector, held, first, some, width, out + <size_t>done * width)
+        status = patch(&vector, in_vector, first, part, width, out + <size_t>done * width)
         if status < 0:
             return status
-        done += some
+        done += part
     return count
 
 
-cdef int64_t alp_bound(int64_t count, size_t width) noexcept nogil:
-    return HEADER + (count // VECTOR + 1) * (4 + 5 + <int64_t>width) + count * (2 + 2 * <int64_t>width)
+cdef void alp_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start_anywhere
+    decoder.next = next_values
+    decoder.skip = skip_by_position
 
 
 cdef struct Pair:
     int exponent
     int factor
-    int64_t cost                # size of the encoded sample, in bits
+    int64_t cost                # bits in the encoded sample
 
 
 cdef union Integers:
@@ -168,9 +177,9 @@ cdef union Integers:
 
 cdef int64_t to_integers(const uint8_t* values, int64_t count, size_t width, int exponent, int factor, Integers* integers,
                          uint8_t* exceptional, uint64_t* base, int* bits) noexcept nogil:
-    """Convert at most VECTOR values to integers less the smallest integer; returns the number of exceptions.
+    """Convert at most VECTOR values to integers, and subtract the smallest. Returns how many exceptions there are.
 
-    Sets base to the smallest integer, and bits to the width of the widest difference.
+    base is set to the smallest integer, and bits to the bit width that the widest difference needs.
     """
     cdef int64_t exceptions
     cdef uint64_t all_bits
@@ -195,49 +204,49 @@ cdef int64_t cost_of(const uint8_t* values, int64_t count, size_t width, const P
 
 
 cdef inline void copy_value(const uint8_t* values, int64_t place, size_t width, uint8_t* out) noexcept nogil:
-    if width == 4:          # constant sizes are moved without a call
+    if width == 4:          # memcpy with a constant size needs no call
         memcpy(out, values + 4 * place, 4)
     else:
         memcpy(out, values + 8 * place, 8)
 
 
-cdef int64_t take_sample(const uint8_t* values, int64_t count, size_t width, int64_t most, uint8_t* out) noexcept nogil:
-    """Copy at most `most` of the values, evenly spread, to out; returns the number copied."""
-    cdef int64_t i, some = min(count, most)
-    for i in range(some):
-        copy_value(values, i * count // some, width, out + <size_t>i * width)
-    return some
+cdef int64_t copy_sample(const uint8_t* values, int64_t count, size_t width, int64_t most, uint8_t* out) noexcept nogil:
+    """Copy at most `most` values to out, evenly spread. Returns how many it copied."""
+    cdef int64_t i, part = min(count, most)
+    for i in range(part):
+        copy_value(values, i * count // part, width, out + <size_t>i * width)
+    return part
 
 
 cdef int choose_pairs(const uint8_t* values, int64_t count, size_t width, Pair* pairs) noexcept nogil:
-    """Find the PAIRS pairs with the smallest encoded sample of a page, cheapest first; returns the number of pairs."""
+    """Choose a page's candidate pairs, which encode a sample in the fewest bits. Returns how many pairs there are."""
     cdef uint8_t sample[SAMPLE * 8]
-    cdef int64_t some = take_sample(values, count, width, SAMPLE, sample)
-    cdef int exponent, factor, place, kept = 0
+    cdef int64_t part = copy_sample(values, count, width, SAMPLE, sample)
+    cdef int exponent, factor, place, pairs_count = 0
     cdef Pair pair
     for exponent in range((EXPONENT32 if width == 4 else EXPONENT64) + 1):
         for factor in range(exponent + 1):
             pair.exponent = exponent
             pair.factor = factor
-            pair.cost = cost_of(sample, some, width, &pair)
-            if kept == PAIRS and pair.cost >= pairs[PAIRS - 1].cost:
+            pair.cost = cost_of(sample, part, width, &pair)
+            if pairs_count == PAIRS and pair.cost >= pairs[PAIRS - 1].cost:
                 continue
-            kept = min(kept + 1, <int>PAIRS)
-            place = kept - 1
+            pairs_count = min(pairs_count + 1, <int>PAIRS)
+            place = pairs_count - 1
             while place and pairs[place - 1].cost > pair.cost:
                 pairs[place] = pairs[place - 1]
                 place -= 1
             pairs[place] = pair
-    return kept
+    return pairs_count
 
 
-cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const Pair* pairs, int kept) noexcept nogil:
-    """The candidate pair of the page with the smallest encoded sample of a vector."""
+cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const Pair* pairs, int pairs_count) noexcept nogil:
+    """Return the candidate pair that encodes a sample from a vector in the fewest bits."""
     cdef uint8_t sample[VECTOR_SAMPLE * 8]
-    cdef int64_t some = take_sample(values, count, width, VECTOR_SAMPLE, sample), cost, least = 0
+    cdef int64_t part = copy_sample(values, count, width, VECTOR_SAMPLE, sample), cost, least = 0
     cdef int i, best = 0
-    for i in range(kept):
-        cost = cost_of(sample, some, width, &pairs[i])
+    for i in range(pairs_count):
+        cost = cost_of(sample, part, width, &pairs[i])
         if i == 0 or cost < least:
             best = i
             least = cost
@@ -245,9 +254,9 @@ cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const 
 
 
 cdef int64_t write_packed(Integers* integers, int64_t count, size_t width, int bits, uint8_t* out) noexcept nogil:
-    """Write count integers of `bits` bits each to out; returns the number of bytes written.
+    """Write count integers with `bits` bits each to out. Returns how many bytes it wrote.
 
-    Whole groups of 32 integers are packed into a buffer first: the last group may be longer than its share of out.
+    Integers are packed in whole groups of 32. The last group may not fit into out, so they are packed into a buffer first.
     """
     cdef uint8_t packed[VECTOR * 8]
     cdef int64_t groups = (count + 31) // 32, size = (count * bits + 7) // 8
@@ -279,7 +288,7 @@ cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, P
     out[0] = <uint8_t>pair.exponent
     out[1] = <uint8_t>pair.factor
     memcpy(out + 2, &exceptions, 2)
-    memcpy(out + 4, &base, width)       # little-endian: the first four bytes of base are the base of floats
+    memcpy(out + 4, &base, width)       # for floats, only the first four bytes: the machine is little-endian
     out[4 + width] = <uint8_t>bits
     out += 5 + width
     out += write_packed(&integers, count, width, bits, out)
@@ -293,58 +302,32 @@ cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, P
     return out
 
 
-cdef int64_t alp_encode(const uint8_t* values, int64_t count, size_t width, uint8_t* out) noexcept nogil:
-    cdef int64_t vectors = (count + VECTOR - 1) // VECTOR, index, some
+cdef void alp_encoder(ValueEncoder* encoder) noexcept:
+    encoder.bound = bound
+    encoder.encode = encode_values
+
+
+cdef int64_t bound(const ValuesToEncode* values) noexcept nogil:
+    cdef int64_t count = values.count, width = <int64_t>values.width
+    return HEADER + (count // VECTOR + 1) * (4 + 5 + width) + count * (2 + 2 * width)
+
+
+cdef int64_t encode_values(const ValuesToEncode* values, uint8_t* out) noexcept nogil:
+    cdef int64_t count = values.count, vectors = (count + VECTOR - 1) // VECTOR, index, part
+    cdef size_t width = values.width
     cdef uint8_t* offsets = out + HEADER
     cdef uint8_t* end = offsets + 4 * vectors
     cdef const uint8_t* first
     cdef uint32_t number = <uint32_t>count
     cdef Pair pairs[PAIRS]
-    cdef int kept = choose_pairs(values, count, width, pairs)
+    cdef int pairs_count = choose_pairs(values.values, count, width, pairs)
     out[0] = out[1] = 0
     out[2] = VECTOR_LOG
     memcpy(out + 3, &number, 4)
     for index in range(vectors):
         number = <uint32_t>(end - offsets)
         memcpy(offsets + 4 * index, &number, 4)
-        first = values + <size_t>(index * VECTOR) * width
-        some = min(count - index * VECTOR, <int64_t>VECTOR)
-        end = write_vector(first, some, width, choose_pair(first, some, width, pairs, kept), end)
+        first = values.values + <size_t>(index * VECTOR) * width
+        part = min(count - index * VECTOR, <int64_t>VECTOR)
+        end = write_vector(first, part, width, choose_pair(first, part, width, pairs, pairs_count), end)
     return end - out
-
-
-cdef int check_width(size_t width) except -1:
-    if width != 4 and width != 8:
-        raise ValueError(f"values of {width} bytes")
-    return 0
-
-
-def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
-    """The values [start, start + count) of an ALP page, as float32 or float64.
-
-    Raises:
-        FormatError: the page is broken or holds fewer than start + count values.
-    """
-    cdef int64_t done
-    if start < 0 or count < 0:
-        raise ValueError(f"{count} values from {start} on")
-    out = np.empty(count + 1, dtype=dtype)
-    cdef uint8_t[::1] target = out.view(np.uint8)
-    cdef size_t width = <size_t>out.dtype.itemsize
-    check_width(width)
-    with nogil:
-        done = alp_decode(&data[0] if data.shape[0] else NULL, data.shape[0], start, count, width, &target[0])
-    raise_status(done, "ALP")
-    return out[:count]
-
-
-def encode(values):
-    """The ALP page of a contiguous array of float32 or float64, as bytes."""
-    cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
-    cdef size_t width = <size_t>values.dtype.itemsize
-    cdef int64_t count = len(values), size
-    check_width(width)
-    cdef uint8_t[::1] out = np.empty(alp_bound(count, width), dtype=np.uint8)
-    with nogil:
-        size = alp_encode(&source[0] if count else NULL, count, width, &out[0])
-    return np.asarray(out)[:size].tobytes()

@@ -1,4 +1,4 @@
-"""The order of byte strings: byte by byte, unsigned, a prefix before longer strings."""
+"""Compares byte strings: unsigned, byte by byte. A prefix comes before longer strings."""
 
 from libc.string cimport memcmp
 
@@ -6,7 +6,7 @@ from fastpq.encodings.views cimport Slice
 
 
 cdef inline int compare_byte_strings(Slice left, Slice right) noexcept nogil:
-    """-1, 0 or 1: left is less than, equal to or greater than right."""
+    """Return -1, 0 or 1: left is less than, equal to or greater than right."""
     cdef size_t shared = min(left.size, right.size)
     cdef int order = memcmp(left.data, right.data, shared) if shared else 0
     if order == 0:

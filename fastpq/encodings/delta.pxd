@@ -1,32 +1,36 @@
-"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): integers of 32 or 64 bits, summed modulo 2^32 or 2^64."""
+"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): 32-bit or 64-bit integers as differences, modulo 2^32 or 2^64."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from fastpq.encodings.interface cimport ValueDecoder, ValueEncoder
+
+cdef void delta_decoder(ValueDecoder* decoder) noexcept
+cdef void delta_encoder(ValueEncoder* encoder) noexcept
 
 
-# A resumable position in a stream; plain data, may be copied.
+# A position in a stream, where decoding continues. It is plain data, so a copy is a second position.
 cdef struct DeltaDecoder:
-    const uint8_t* pos              # end of the current miniblock
-    const uint8_t* end              # end of the page
-    int64_t left                    # values not decoded yet
-    bint at_first                   # the next value is the first value, held by the header
-    uint64_t last                   # the value before the next; the first value while at_first
-    uint64_t least                  # least delta of the current block
+    const uint8_t* pos              # where the current miniblock ends
+    const uint8_t* end              # where the page ends
+    int64_t remaining               # how many values are still to decode
+    bint at_first                   # whether the next value is the first one, which the header holds
+    uint64_t last                   # the value decoded last; the first value while at_first
+    uint64_t least                  # smallest difference in the current block
     int64_t miniblock_size          # values in a miniblock
     int64_t miniblocks              # miniblocks in a block
-    int64_t miniblock               # number of the current miniblock in its block
-    const uint8_t* widths           # bit widths of the block's miniblocks, one byte each
-    const uint8_t* packed           # first byte of the current miniblock
-    int width                       # bits of a delta of the current miniblock
-    int64_t next                    # number of the next value in the current miniblock
+    int64_t miniblock               # the current miniblock's index in its block
+    const uint8_t* widths           # a byte for each miniblock in the block: its bit width
+    const uint8_t* packed           # where the current miniblock starts
+    int width                       # bit width of a difference in the current miniblock
+    int64_t next                    # the next value's index in the current miniblock
 
-# Reads the header; returns 0 or a negative Status (TRUNCATED, BAD_RUN, BAD_LENGTH).
+# Reads the header. Returns 0 or a negative Status (TRUNCATED, BAD_RUN, BAD_LENGTH).
 cdef int delta_start(DeltaDecoder* decoder, const uint8_t* data, size_t size) noexcept nogil
-# Decodes the next count values, of 4 or 8 bytes; returns count or a negative Status (TRUNCATED where the stream holds fewer).
+# Decodes the next count values, which have 4 or 8 bytes. Returns count or a negative Status (TRUNCATED if the stream has fewer).
 cdef int64_t delta_next(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil
-# First byte behind the stream of a decoder just started; NULL where the stream is broken.
+# Returns the first byte behind the stream, or NULL if the stream is broken. The decoder must be at the first value.
 cdef const uint8_t* delta_end(const DeltaDecoder* decoder) noexcept nogil
 
-# Greatest size of the encoded stream of count values of 4 or 8 bytes, in bytes.
+# Returns how many bytes a stream with count values can have at most. width is 4 or 8.
 cdef int64_t delta_bound(int64_t count, size_t width) noexcept nogil
-# Encodes count values into out, a buffer of delta_bound(count, width) bytes; returns the number of bytes written.
+# Encodes count values into out, which has room for delta_bound(count, width) bytes. Returns how many bytes it wrote.
 cdef int64_t delta_encode(const uint8_t* values, int64_t count, size_t width, uint8_t* out) noexcept nogil

@@ -1,11 +1,14 @@
-"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): integers as bit-packed differences of neighbours."""
+"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): integers as bit-packed differences between neighbours.
+
+A stream is a header, which has the first value, and then blocks. A block has its smallest difference and some miniblocks. Each
+miniblock has its own bit width.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
-
-from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED, raise_status
+from fastpq.encodings.interface cimport PageValues, ValueDecoder, ValueEncoder, ValuesToEncode
+from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED
 from fastpq.format.varint cimport write_varint
 
 cdef extern from "c/bitpack.h" nogil:
@@ -41,14 +44,15 @@ cdef extern from "c/delta.h" nogil:
     int width_of(uint64_t bits) noexcept
 
 cdef enum:
-    GROUP = 32                  # values packed together: a whole number of bytes at any bit width
+    GROUP = 32                  # values packed together, which fill whole bytes at every bit width
     LARGEST_BLOCK = 0x7FFFFFFF  # values
-    WIDEST = 64                 # bits of a delta
-    # Sizes of written blocks, in values: the sizes of parquet-java and Arrow, known to every reader.
+    WIDEST = 64                 # most bits in a difference
+    # The sizes of written blocks, in values. parquet-java and Arrow use the same sizes, so every reader knows them.
     BLOCK = 128
     MINIBLOCKS = 4
     MINIBLOCK = BLOCK // MINIBLOCKS
-    HEADER_BOUND = 2 + 1 + 10 + 10      # bytes: varints of block size, miniblocks, values and first value
+    HEADER_BOUND = 2 + 1 + 10 + 10      # bytes: the varints for block size, miniblock count, value count and first value
+    PASSED = 4096               # values decoded at a time to pass over them
 
 
 cdef int read_varint(const uint8_t** pos, const uint8_t* end, uint64_t* value) noexcept nogil:
@@ -91,21 +95,21 @@ cdef int delta_start(DeltaDecoder* decoder, const uint8_t* data, size_t size) no
         return BAD_LENGTH
     decoder.pos = pos
     decoder.end = end
-    decoder.left = <int64_t>count
+    decoder.remaining = <int64_t>count
     decoder.at_first = True
     decoder.last = from_zigzag(first)
     decoder.miniblocks = <int64_t>miniblocks
     decoder.miniblock_size = <int64_t>(block // miniblocks)
-    # As if at the end of a block's last miniblock: the first delta opens the first block.
+    # The decoder is placed at the end of a block, so that the first difference opens the first block.
     decoder.miniblock = decoder.miniblocks - 1
     decoder.next = decoder.miniblock_size
     return 0
 
 
 cdef int next_miniblock(DeltaDecoder* decoder) noexcept nogil:
-    """Move to the first value of the next miniblock; returns 0 or a negative Status. Values of the miniblock must be due."""
+    """Move to the first value in the next miniblock, which must exist. Returns 0 or a negative Status."""
     cdef uint64_t least
-    cdef int64_t size, needed
+    cdef int64_t size, least_size
     cdef int status
     decoder.miniblock += 1
     if decoder.miniblock == decoder.miniblocks:
@@ -118,15 +122,15 @@ cdef int next_miniblock(DeltaDecoder* decoder) noexcept nogil:
         decoder.widths = decoder.pos
         decoder.pos += decoder.miniblocks
         decoder.miniblock = 0
-    # The widths of unused miniblocks may be anything: only the width of a miniblock with due values is checked. Old writers took
-    # 33 bits and more for INT32 (ARROW-17465, arrow-go 1027); their sums are right modulo 2^32.
+    # A width is checked only here, because unused miniblocks may have any width. Old writers used 33 bits and more for INT32
+    # (ARROW-17465, arrow-go 1027). Their sums are right modulo 2^32.
     decoder.width = decoder.widths[decoder.miniblock]
     if decoder.width > WIDEST:
         return BAD_RUN
     size = decoder.miniblock_size // 8 * decoder.width
-    if size > decoder.end - decoder.pos:        # only the padding may be missing, at the very end
-        needed = (min(decoder.left, decoder.miniblock_size) * decoder.width + 7) // 8
-        if needed > decoder.end - decoder.pos:
+    if size > decoder.end - decoder.pos:        # at the page's end, padding may be missing
+        least_size = (min(decoder.remaining, decoder.miniblock_size) * decoder.width + 7) // 8
+        if least_size > decoder.end - decoder.pos:
             return TRUNCATED
         size = decoder.end - decoder.pos
     decoder.packed = decoder.pos
@@ -137,24 +141,24 @@ cdef int next_miniblock(DeltaDecoder* decoder) noexcept nogil:
 
 cdef const uint8_t* delta_end(const DeltaDecoder* decoder) noexcept nogil:
     cdef DeltaDecoder ahead = decoder[0]
-    if ahead.at_first and ahead.left:
-        ahead.left -= 1
-    while ahead.left > 0:
+    if ahead.at_first and ahead.remaining:
+        ahead.remaining -= 1
+    while ahead.remaining > 0:
         if next_miniblock(&ahead) < 0:
             return NULL
-        ahead.left -= ahead.miniblock_size
+        ahead.remaining -= ahead.miniblock_size
     return ahead.pos
 
 
 cdef int64_t delta_next(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
     cdef int64_t done = 0, run
     cdef int status
-    if count > decoder.left:
+    if count > decoder.remaining:
         return TRUNCATED
     if count and decoder.at_first:
         memcpy(out, &decoder.last, width)
         decoder.at_first = False
-        decoder.left -= 1
+        decoder.remaining -= 1
         done = 1
     while done < count:
         if decoder.next == decoder.miniblock_size:
@@ -169,15 +173,15 @@ cdef int64_t delta_next(DeltaDecoder* decoder, uint8_t* out, int64_t count, size
             else:
                 run = sum_packed(decoder, out + <size_t>done * width, run, width)
             decoder.next += run
-        decoder.left -= run
+        decoder.remaining -= run
         done += run
     return count
 
 
 cdef inline int64_t sum_whole(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """Decode whole miniblocks from the decoder's position on with the vector loop of c/delta.h; returns the number of values.
+    """Decode whole miniblocks with the vector loop in c/delta.h. Returns how many values it decoded, perhaps 0.
 
-    The loop stops at the end of the block, at a wide miniblock and near the end of the page; 0 where no miniblock qualifies.
+    The loop stops at the block's end, before a miniblock that is too wide for it, and near the page's end.
     """
     cdef delta_block block
     cdef int64_t miniblocks
@@ -206,7 +210,7 @@ cdef inline void sum_constant(DeltaDecoder* decoder, uint8_t* out, int64_t count
 
 
 cdef inline int64_t sum_packed(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """Decode at most count values of the current miniblock, whole groups or a part of one group; returns their number."""
+    """Decode at most count values in the current miniblock: whole groups, or a part of one group. Returns how many."""
     cdef int64_t groups = count // GROUP
     cdef const uint8_t* packed = decoder.packed + decoder.next // 8 * decoder.width
     cdef int64_t size = groups * 4 * decoder.width
@@ -226,7 +230,7 @@ cdef inline int64_t sum_packed(DeltaDecoder* decoder, uint8_t* out, int64_t coun
 
 
 cdef int64_t sum_some(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """Decode at most count values of the group at the decoder's position; returns their number."""
+    """Decode at most count values in the current group. Returns how many."""
     cdef uint8_t padded[4 * 64 + 16]
     cdef uint64_t deltas[32]
     cdef uint32_t narrow[32]
@@ -278,7 +282,7 @@ cdef int64_t delta_encode(const uint8_t* values, int64_t count, size_t width, ui
 
 
 cdef uint8_t* write_block(const uint8_t* values, int64_t count, size_t width, uint8_t* out) noexcept nogil:
-    """Write a block of count values to out; returns the end. The value before the block is read from values[-1]."""
+    """Write a block with count values to out, and return where it ends. values[-1] is the value before the block."""
     cdef uint64_t deltas[BLOCK]
     cdef uint32_t narrow[BLOCK]
     cdef uint8_t* widths
@@ -305,54 +309,42 @@ cdef uint8_t* write_block(const uint8_t* values, int64_t count, size_t width, ui
     return out
 
 
-def decode(const uint8_t[::1] data, Py_ssize_t count, Py_ssize_t width, Py_ssize_t step=0):
-    """The first count integers of a stream, as int32 or int64.
-
-    Args:
-        data: the stream; further bytes may follow.
-        count: number of values to decode.
-        width: bytes of one value, 4 or 8.
-        step: number of values decoded in one call of the kernel; 0 for all.
-
-    Raises:
-        FormatError: the stream is broken or holds fewer values.
-    """
-    cdef DeltaDecoder decoder
-    cdef int64_t done = 0, status
-    if width not in (4, 8):
-        raise ValueError(f"values of {width} bytes")
-    raise_status(delta_start(&decoder, &data[0] if data.shape[0] else NULL, <size_t>data.shape[0]), "DELTA_BINARY_PACKED")
-    out = np.empty(max(count, 1), dtype=f"i{width}")
-    cdef uint8_t[::1] target = out.view(np.uint8)
-    while done < count:
-        with nogil:
-            status = delta_next(&decoder, &target[done * width], min(step or count, count - done), <size_t>width)
-        done += raise_status(status, "DELTA_BINARY_PACKED")
-    return out[:count]
+cdef void delta_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start
+    decoder.next = next_values
+    decoder.skip = skip_values
+    decoder.state_size = sizeof(DeltaDecoder)
 
 
-def size_of(const uint8_t[::1] data):
-    """Size of the stream at the start of data, in bytes.
-
-    Raises:
-        FormatError: the stream is broken.
-    """
-    cdef DeltaDecoder decoder
-    cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
-    cdef const uint8_t* end
-    raise_status(delta_start(&decoder, first, <size_t>data.shape[0]), "DELTA_BINARY_PACKED")
-    end = delta_end(&decoder)
-    return raise_status(TRUNCATED if end == NULL else end - first, "DELTA_BINARY_PACKED")
+cdef int64_t start(PageValues* page) noexcept nogil:
+    return delta_start(<DeltaDecoder*>page.state, page.data, <size_t>page.size)
 
 
-def encode(values):
-    """The DELTA_BINARY_PACKED stream of a contiguous array of int32 or int64, as bytes."""
-    cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
-    cdef size_t width = <size_t>values.dtype.itemsize
-    cdef int64_t count = len(values), size
-    if width not in (4, 8):
-        raise ValueError(f"values of {width} bytes")
-    cdef uint8_t[::1] out = np.empty(delta_bound(count, width), dtype=np.uint8)
-    with nogil:
-        size = delta_encode(&source[0] if count else NULL, count, width, &out[0])
-    return np.asarray(out)[:size].tobytes()
+cdef int64_t next_values(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    return delta_next(<DeltaDecoder*>page.state, out, count, page.width)
+
+
+cdef int64_t skip_values(PageValues* page, int64_t count) noexcept nogil:
+    """Pass over values by decoding them, because each value depends on the value before it."""
+    cdef uint64_t passed[PASSED]
+    cdef int64_t remaining = count, some, status
+    while remaining:
+        some = min(remaining, <int64_t>PASSED)
+        status = delta_next(<DeltaDecoder*>page.state, <uint8_t*>passed, some, page.width)
+        if status < 0:
+            return status
+        remaining -= some
+    return count
+
+
+cdef void delta_encoder(ValueEncoder* encoder) noexcept:
+    encoder.bound = bound
+    encoder.encode = encode_values
+
+
+cdef int64_t bound(const ValuesToEncode* values) noexcept nogil:
+    return delta_bound(values.count, values.width)
+
+
+cdef int64_t encode_values(const ValuesToEncode* values, uint8_t* out) noexcept nogil:
+    return delta_encode(values.values, values.count, values.width, out)

@@ -1,24 +1,23 @@
 """DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY (Encodings.md, "Delta-length byte array" and "Delta Strings").
 
-The first stores all lengths, then all bytes; the second stores each value as the length of a prefix shared with the value before
-and a suffix.
+The first stores all lengths, then all bytes. The second cuts each value into a prefix, which it shares with the value before it,
+and a suffix. It stores all prefix lengths. Then it stores the suffixes as the first encoding stores values.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-import numpy as np
-
-from fastpq.encodings.delta cimport delta_bound, delta_encode, delta_end, delta_next, delta_start
-from fastpq.encodings.status cimport BAD_LENGTH, TRUNCATED, raise_status
-from fastpq.encodings.views cimport Slice, View
+from fastpq.codecs.codec cimport Streams
+from fastpq.encodings.delta cimport DeltaDecoder, delta_bound, delta_encode, delta_end, delta_next, delta_start
+from fastpq.encodings.interface cimport BYTE_ARRAYS, PageValues, ValueDecoder, ValueEncoder, ValuesToEncode
+from fastpq.encodings.status cimport BAD_LENGTH, TRUNCATED
+from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/delta_strings.h" nogil:
     int64_t views_of_lengths(const int32_t* lengths, int64_t count, const uint8_t* data, uint64_t size, uint64_t* position,
                              void* out, int32_t buffer, int64_t base) noexcept
     int64_t measure_prefixes(const int32_t* prefixes, const int32_t* suffixes, int64_t count, int64_t previous,
-                             int64_t left) noexcept
+                             int64_t remaining) noexcept
     void views_of_prefixes(const int32_t* prefixes, const int32_t* suffixes, int64_t count, const uint8_t* previous,
                            const uint8_t* suffix, void* out, uint8_t* memory, int32_t buffer) noexcept
     void values_of_prefixes(const int32_t* prefixes, const int32_t* suffixes, int64_t count, const uint8_t* previous,
@@ -26,76 +25,80 @@ cdef extern from "c/delta_strings.h" nogil:
     uint64_t common_prefix(const uint8_t* a, const uint8_t* b, uint64_t most) noexcept
 
 cdef enum:
-    BATCH = 1024        # lengths decoded at a time, before their values
-    LENGTH = 4          # bytes of a length, an INT32
+    BATCH = 1024        # lengths that are decoded at a time
+    LENGTH = 4          # bytes in a length
+    VIEW = 16           # bytes in a view
 
 
-cdef int delta_lengths_start(DeltaLengths* decoder, const uint8_t* data, size_t size) noexcept nogil:
-    cdef int status = delta_start(&decoder.lengths, data, size)
+# Positions in a page, where decoding continues.
+cdef struct DeltaLengths:
+    DeltaDecoder lengths
+    const uint8_t* data             # all values' bytes, without gaps
+    uint64_t size                   # bytes in data
+    uint64_t position               # where the next value is in data
+
+cdef struct DeltaStrings:
+    DeltaDecoder prefixes
+    DeltaLengths suffixes
+
+
+cdef void delta_lengths_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start_lengths
+    decoder.next = next_of_lengths
+    decoder.skip = skip_lengths
+    decoder.views_into_page = True
+    decoder.state_size = sizeof(DeltaLengths)
+
+
+cdef int64_t start_lengths(PageValues* page) noexcept nogil:
+    return start_at(<DeltaLengths*>page.state, page.data, page.data + page.size)
+
+
+cdef int64_t start_at(DeltaLengths* decoder, const uint8_t* data, const uint8_t* end) noexcept nogil:
+    """Start a decoder at lengths that values follow. Returns 0 or a negative Status."""
+    cdef int status = delta_start(&decoder.lengths, data, <size_t>(end - data))
     if status < 0:
         return status
     decoder.data = delta_end(&decoder.lengths)
     if decoder.data == NULL:
         return TRUNCATED
-    decoder.size = <uint64_t>(data + size - decoder.data)
+    decoder.size = <uint64_t>(end - decoder.data)
     decoder.position = 0
     return 0
 
 
-cdef int64_t delta_lengths_next(DeltaLengths* decoder, View* out, int64_t count, int32_t buffer, int64_t base) noexcept nogil:
-    cdef int32_t lengths[1024]
-    cdef int64_t done = 0, some, status
+cdef int64_t next_of_lengths(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    cdef DeltaLengths* values = <DeltaLengths*>page.state
+    cdef int32_t lengths[BATCH]
+    cdef int64_t done = 0, part, status
+    page.bytes.data = values.data + values.position
     while done < count:
-        some = min(count - done, <int64_t>BATCH)
-        status = delta_next(&decoder.lengths, <uint8_t*>lengths, some, LENGTH)
+        part = min(count - done, <int64_t>BATCH)
+        status = delta_next(&values.lengths, <uint8_t*>lengths, part, LENGTH)
         if status >= 0:
-            status = views_of_lengths(lengths, some, decoder.data, decoder.size, &decoder.position, out + done, buffer, base)
+            status = views_of_lengths(lengths, part, values.data, values.size, &values.position, out + done * VIEW, page.buffer,
+                                      values.data - page.base)
         if status < 0:
             return status
-        done += some
+        done += part
+    page.bytes.size = <size_t>(values.data + values.position - page.bytes.data)
     return count
 
 
-cdef int delta_strings_start(DeltaStrings* decoder, const uint8_t* data, size_t size) noexcept nogil:
-    cdef const uint8_t* suffixes
-    cdef int status = delta_start(&decoder.prefixes, data, size)
-    if status < 0:
-        return status
-    suffixes = delta_end(&decoder.prefixes)
-    if suffixes == NULL:
-        return TRUNCATED
-    return delta_lengths_start(&decoder.suffixes, suffixes, <size_t>(data + size - suffixes))
-
-
-cdef int64_t delta_strings_measure(DeltaStrings* decoder, int64_t count, int64_t previous, int32_t* prefixes,
-                                   int32_t* suffixes) noexcept nogil:
-    cdef int64_t status = delta_next(&decoder.prefixes, <uint8_t*>prefixes, count, LENGTH)
-    if status >= 0:
-        status = delta_next(&decoder.suffixes.lengths, <uint8_t*>suffixes, count, LENGTH)
-    if status < 0:
-        return status
-    return measure_prefixes(prefixes, suffixes, count, previous, <int64_t>(decoder.suffixes.size - decoder.suffixes.position))
-
-
-cdef void delta_strings_next(DeltaStrings* decoder, int64_t count, const uint8_t* previous, const int32_t* prefixes,
-                             const int32_t* suffixes, View* out, uint8_t* memory, int32_t buffer) noexcept nogil:
-    cdef DeltaLengths* data = &decoder.suffixes
-    views_of_prefixes(prefixes, suffixes, count, previous, data.data + data.position, out, memory, buffer)
-    data.position += <uint64_t>sum_of(suffixes, count)
-
-
-cdef int64_t delta_strings_next_fixed(DeltaStrings* decoder, int64_t count, Slice previous, int32_t* lengths, size_t width,
-                                      uint8_t* out) noexcept nogil:
-    cdef DeltaLengths* data = &decoder.suffixes
-    cdef int32_t* suffixes = lengths + count
-    cdef int64_t i, status = delta_strings_measure(decoder, count, <int64_t>previous.size, lengths, suffixes)
-    if status < 0:
-        return status
-    for i in range(count):
-        if <size_t>(lengths[i] + suffixes[i]) != width:
+cdef int64_t skip_lengths(PageValues* page, int64_t count) noexcept nogil:
+    cdef DeltaLengths* values = <DeltaLengths*>page.state
+    cdef int32_t lengths[BATCH]
+    cdef int64_t remaining = count, part, status, size
+    while remaining:
+        part = min(remaining, <int64_t>BATCH)
+        status = delta_next(&values.lengths, <uint8_t*>lengths, part, LENGTH)
+        if status < 0:
+            return status
+        size = size_of_lengths(lengths, part)
+        if size < 0 or <uint64_t>size > values.size - values.position:
             return BAD_LENGTH
-    values_of_prefixes(lengths, suffixes, count, previous.data, data.data + data.position, out)
-    data.position += <uint64_t>sum_of(suffixes, count)
+        values.position += <uint64_t>size
+        remaining -= part
     return count
 
 
@@ -106,115 +109,140 @@ cdef int64_t sum_of(const int32_t* lengths, int64_t count) noexcept nogil:
     return total
 
 
-cdef int64_t delta_lengths_bound(int64_t count, int64_t total) noexcept nogil:
-    return delta_bound(count, LENGTH) + total
-
-
-cdef int64_t delta_strings_bound(int64_t count, int64_t total) noexcept nogil:
-    return 2 * delta_bound(count, LENGTH) + total
-
-
-cdef int64_t delta_lengths_encode(const Slice* values, int64_t count, int32_t* lengths, uint8_t* out) noexcept nogil:
-    cdef uint8_t* start = out
+cdef int64_t size_of_lengths(const int32_t* lengths, int64_t count) noexcept nogil:
+    """Return the sum of some lengths, or -1 if one is negative."""
+    cdef int32_t signs = 0
     cdef int64_t i
     for i in range(count):
-        lengths[i] = <int32_t>values[i].size
-    out += delta_encode(<uint8_t*>lengths, count, LENGTH, out)
-    for i in range(count):
-        memcpy(out, values[i].data, values[i].size)
-        out += values[i].size
+        signs |= lengths[i]
+    return -1 if signs < 0 else sum_of(lengths, count)
+
+
+cdef void delta_strings_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start_strings
+    decoder.next = next_strings
+    decoder.measure = measure
+    decoder.shares_prefixes = True
+    decoder.scratch = 2 * sizeof(int32_t)       # for a prefix length and a suffix length
+    decoder.state_size = sizeof(DeltaStrings)
+
+
+cdef int64_t start_strings(PageValues* page) noexcept nogil:
+    cdef DeltaStrings* values = <DeltaStrings*>page.state
+    cdef const uint8_t* suffixes
+    cdef int status = delta_start(&values.prefixes, page.data, <size_t>page.size)
+    if status < 0:
+        return status
+    suffixes = delta_end(&values.prefixes)
+    return TRUNCATED if suffixes == NULL else start_at(&values.suffixes, suffixes, page.data + page.size)
+
+
+cdef int64_t measure(PageValues* page, int64_t count) noexcept nogil:
+    """Decode the next prefix and suffix lengths. Returns how many bytes of memory the values need, or a negative Status."""
+    cdef DeltaStrings* values = <DeltaStrings*>page.state
+    cdef int32_t* prefixes = <int32_t*>page.scratch
+    cdef int32_t* suffixes = prefixes + count
+    cdef int64_t status = delta_next(&values.prefixes, <uint8_t*>prefixes, count, LENGTH)
+    if status >= 0:
+        status = delta_next(&values.suffixes.lengths, <uint8_t*>suffixes, count, LENGTH)
+    if status < 0:
+        return status
+    return measure_prefixes(
+        prefixes, suffixes, count, <int64_t>page.previous.size, <int64_t>(values.suffixes.size - values.suffixes.position))
+
+
+cdef int64_t next_strings(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    cdef DeltaLengths* data = &(<DeltaStrings*>page.state).suffixes
+    cdef int32_t* prefixes = <int32_t*>page.scratch
+    cdef int32_t* suffixes = prefixes + count
+    cdef int64_t status, i
+    if page.form != BYTE_ARRAYS:        # the reader does not measure fixed-width values
+        status = measure(page, count)
+        if status < 0:
+            return status
+        for i in range(count):
+            if <size_t>(prefixes[i] + suffixes[i]) != page.width:
+                return BAD_LENGTH
+    page.bytes.data = data.data + data.position
+    page.bytes.size = <size_t>sum_of(suffixes, count)
+    data.position += page.bytes.size
+    if page.form == BYTE_ARRAYS:
+        views_of_prefixes(
+            prefixes, suffixes, count, page.previous.data, page.bytes.data, out, page.memory, page.buffer)
+    else:
+        values_of_prefixes(prefixes, suffixes, count, page.previous.data, page.bytes.data, out)
+    return count
+
+
+cdef void delta_lengths_encoder(ValueEncoder* encoder) noexcept:
+    encoder.bound = bound_of_lengths
+    encoder.encode = encode_lengths
+    encoder.streams = lengths_and_bytes
+    encoder.scratch = sizeof(int32_t)
+
+
+cdef int64_t bound_of_lengths(const ValuesToEncode* values) noexcept nogil:
+    return delta_bound(values.count, LENGTH) + values.plain_size
+
+
+cdef int64_t encode_lengths(const ValuesToEncode* values, uint8_t* out) noexcept nogil:
+    cdef int32_t* lengths = <int32_t*>values.scratch
+    cdef uint8_t* start = out
+    cdef int64_t i
+    for i in range(values.count):
+        lengths[i] = <int32_t>values.slices[i].size
+    out += delta_encode(<uint8_t*>lengths, values.count, LENGTH, out)
+    for i in range(values.count):
+        memcpy(out, values.slices[i].data, values.slices[i].size)
+        out += values.slices[i].size
     return out - start
 
 
-cdef int64_t delta_strings_encode(const Slice* values, int64_t count, int32_t* lengths, uint8_t* out) noexcept nogil:
+cdef Streams lengths_and_bytes(const ValuesToEncode* values, int64_t size) noexcept nogil:
+    cdef Streams streams
+    streams.each = values.plain_size - values.count * <int64_t>sizeof(int32_t)      # PLAIN has four bytes for each length
+    streams.first = size - streams.each
+    return streams
+
+
+cdef void delta_strings_encoder(ValueEncoder* encoder) noexcept:
+    encoder.bound = bound_of_strings
+    encoder.encode = encode_strings
+    encoder.streams = lengths_and_suffixes
+    encoder.takes_slices = True
+    encoder.scratch = 2 * sizeof(int32_t)       # for a prefix length and a suffix length
+
+
+cdef int64_t bound_of_strings(const ValuesToEncode* values) noexcept nogil:
+    return 2 * delta_bound(values.count, LENGTH) + values.plain_size
+
+
+cdef int64_t encode_strings(const ValuesToEncode* values, uint8_t* out) noexcept nogil:
+    cdef const Slice* value = values.slices
+    cdef int32_t* prefixes = <int32_t*>values.scratch
+    cdef int32_t* suffixes = prefixes + values.count
     cdef uint8_t* start = out
-    cdef int32_t* suffixes = lengths + count
     cdef int64_t i
     cdef uint64_t shared = 0
-    for i in range(count):
+    for i in range(values.count):
         if i:
-            shared = common_prefix(values[i - 1].data, values[i].data, min(values[i - 1].size, values[i].size))
-        lengths[i] = <int32_t>shared
-        suffixes[i] = <int32_t>(values[i].size - shared)
-    out += delta_encode(<uint8_t*>lengths, count, LENGTH, out)
-    out += delta_encode(<uint8_t*>suffixes, count, LENGTH, out)
-    for i in range(count):
-        memcpy(out, values[i].data + lengths[i], <size_t>suffixes[i])
+            shared = common_prefix(value[i - 1].data, value[i].data, min(value[i - 1].size, value[i].size))
+        prefixes[i] = <int32_t>shared
+        suffixes[i] = <int32_t>(value[i].size - shared)
+    out += delta_encode(<uint8_t*>prefixes, values.count, LENGTH, out)
+    out += delta_encode(<uint8_t*>suffixes, values.count, LENGTH, out)
+    for i in range(values.count):
+        memcpy(out, value[i].data + prefixes[i], <size_t>suffixes[i])
         out += suffixes[i]
     return out - start
 
 
-def decode_lengths(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
-    """The first count values of a DELTA_LENGTH_BYTE_ARRAY page, as views (dtype V16) into data.
-
-    Raises:
-        FormatError: the data end early or a length points outside the data.
-    """
-    cdef DeltaLengths decoder
-    cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
-    cdef int64_t done
-    out = np.zeros(max(count, 1), dtype="V16")
-    cdef uint8_t[::1] views = out.view(np.uint8)
-    raise_status(delta_lengths_start(&decoder, first, <size_t>data.shape[0]), "DELTA_LENGTH_BYTE_ARRAY")
-    with nogil:
-        done = delta_lengths_next(&decoder, <View*>&views[0], count, buffer, decoder.data - first)
-    raise_status(done, "DELTA_LENGTH_BYTE_ARRAY")
-    return out[:count]
-
-
-def decode_strings(const uint8_t[::1] data, Py_ssize_t count, bytes previous=b"", int buffer=0):
-    """The first count values of a DELTA_BYTE_ARRAY page, as (views of dtype V16, bytes behind the views).
-
-    Args:
-        data: the values of a page.
-        count: number of values to decode.
-        previous: the last value of the page before; some writers share prefixes across pages (PARQUET-246).
-        buffer: number of the returned bytes in the views.
-
-    Raises:
-        FormatError: the data end early, or a prefix is longer than the value before.
-    """
-    cdef DeltaStrings decoder
-    cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
-    cdef int64_t size
-    cdef const uint8_t* before = <const uint8_t*>previous
-    out = np.zeros(max(count, 1), dtype="V16")
-    cdef uint8_t[::1] views = out.view(np.uint8)
-    cdef int32_t[::1] lengths = np.empty(2 * max(count, 1), dtype=np.int32)
-    raise_status(delta_strings_start(&decoder, first, <size_t>data.shape[0]), "DELTA_BYTE_ARRAY")
-    size = delta_strings_measure(&decoder, count, len(previous), &lengths[0], &lengths[max(count, 1)])
-    raise_status(size, "DELTA_BYTE_ARRAY")
-    cdef uint8_t[::1] memory = np.empty(size + 1, dtype=np.uint8)
-    with nogil:
-        delta_strings_next(&decoder, count, before, &lengths[0], &lengths[max(count, 1)], <View*>&views[0], &memory[0], buffer)
-    return out[:count], np.asarray(memory)[:size]
-
-
-def encode(const uint8_t[::1] data, const int64_t[::1] offsets, bint prefixes):
-    """The page of the values data[offsets[i]:offsets[i + 1]], as bytes.
-
-    Args:
-        data: the bytes of all values.
-        offsets: start of each value in data, and the end of the last value.
-        prefixes: encode as DELTA_BYTE_ARRAY; else as DELTA_LENGTH_BYTE_ARRAY.
-    """
-    cdef int64_t count = offsets.shape[0] - 1, i, size
-    cdef int32_t[::1] lengths = np.empty(2 * max(count, 1), dtype=np.int32)
-    cdef const uint8_t* first = &data[0] if data.shape[0] else <const uint8_t*>&lengths[0]     # any address will do
-    cdef uint8_t[::1] out = np.empty(delta_strings_bound(count, data.shape[0]), dtype=np.uint8)
-    for i in range(count):
-        if not 0 <= offsets[i] <= offsets[i + 1] <= data.shape[0]:
-            raise ValueError(f"value {i} lies outside the data")
-    cdef Slice* values = <Slice*>malloc(<size_t>(count + 1) * sizeof(Slice))
-    if values == NULL:
-        raise MemoryError
-    for i in range(count):
-        values[i].data = first + offsets[i]
-        values[i].size = <size_t>(offsets[i + 1] - offsets[i])
-    with nogil:
-        if prefixes:
-            size = delta_strings_encode(values, count, &lengths[0], &out[0])
-        else:
-            size = delta_lengths_encode(values, count, &lengths[0], &out[0])
-    free(values)
-    return np.asarray(out)[:size].tobytes()
+cdef Streams lengths_and_suffixes(const ValuesToEncode* values, int64_t size) noexcept nogil:
+    cdef const int32_t* suffixes = <const int32_t*>values.scratch + values.count      # encode_strings left them there
+    cdef Streams streams
+    cdef int64_t i
+    streams.each = 0
+    for i in range(values.count):
+        streams.each += suffixes[i]
+    streams.first = size - streams.each
+    return streams

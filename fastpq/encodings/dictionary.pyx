@@ -7,10 +7,11 @@ import os
 
 import numpy as np
 
+from fastpq.encodings.interface cimport PageValues, ValueDecoder
 from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.plain cimport plain_encode_slices
-from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next, hybrid_start
-from fastpq.encodings.status cimport BAD_INDEX, raise_status
+from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next, hybrid_of, hybrid_skip, hybrid_start
+from fastpq.encodings.status cimport BAD_INDEX, TRUNCATED, raise_status
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/bitpack.h" nogil:
@@ -28,66 +29,59 @@ cdef extern from "c/hash_table.h" nogil:
     int64_t table_encode_slices(hash_table* table, const void* slices, int64_t n, int64_t limit, int64_t* size,
                                 uint32_t* codes) noexcept
 
-cdef enum:
-    BLOCK = 1024        # indices unpacked at a time; few enough to stay in the first-level cache until gathered
+cdef extern from "c/value_sample.h" nogil:
+    int64_t count_repeats(const uint8_t* values, int64_t count, size_t width) noexcept
 
-# Each process hashes with a seed of its own: nobody can choose strings with equal hashes.
+cdef enum:
+    BLOCK = 1024        # indices unpacked at a time: few enough to stay in the first-level cache until their entries are copied
+    MANY = 1 << 18          # a sample of 4,096 tells too little about more values
+    FEW = 1 << 16           # for fewer values a dictionary is tried, because this costs little
+    # A dictionary for 4-byte or 8-byte values pays if each value occurs twice on average. A sample with 4,096 from 2^18 such
+    # values has 32 repeats on average. It has fewer than 4 repeats in one case out of 10^10.
+    FEWEST_REPEATS = 4
+
+# Each process has its own seed, so that nobody can choose strings with equal hashes.
 cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
 
-cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
-                               int64_t count) noexcept nogil:
-    cdef uint32_t block[BLOCK]
-    cdef int64_t done = 0, run, status
-    while done < count:
-        status = hybrid_ensure(indices)
-        if status < 0:
-            return status
-        if indices.rle_left:
-            run = min(indices.rle_left, count - done)
-            if indices.rle_value >= size:
-                return BAD_INDEX
-            fill(out, run, dictionary + <size_t>indices.rle_value * width, width)
-            indices.rle_left -= run
-        else:
-            run = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
-            status = hybrid_next(indices, block, run)
-            if status < 0:
-                return status
-            if largest(block, run) >= size:
-                return BAD_INDEX
-            gather(block, run, dictionary, out, width)
-        out += <size_t>run * width
-        done += run
-    return count
+cdef int64_t decode_entries(PageValues* page, int64_t count, const uint8_t* bitmap, int64_t bit_offset,
+                            uint8_t* out) noexcept nogil:
+    """Decode the next count indices, and copy their entries to out. Returns count or a negative Status.
 
-
-cdef int64_t dictionary_decode_chosen(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width,
-                                      const uint8_t* bitmap, int64_t bit_offset, uint8_t* out, int64_t count) noexcept nogil:
+    If there is a bitmap, an index's entry is copied only if the index has a set bit, from bit_offset on. The others are checked.
+    """
+    cdef HybridDecoder* indices = hybrid_of(page)
+    cdef const uint8_t* dictionary = page.entries.data
+    cdef size_t width = page.entries.width
     cdef uint32_t block[BLOCK]
     cdef uint32_t chosen[BLOCK]
-    cdef int64_t done = 0, run, kept, status
+    cdef uint32_t* copied = block
+    cdef int64_t done = 0, run, copied_count, status
     while done < count:
         status = hybrid_ensure(indices)
         if status < 0:
             return status
         if indices.rle_left:
-            run = min(indices.rle_left, count - done)
-            if indices.rle_value >= size:
+            run = copied_count = min(indices.rle_left, count - done)
+            if indices.rle_value >= page.entries.count:
                 return BAD_INDEX
-            kept = bitmap_count(bitmap, bit_offset + done, run)
-            fill(out, kept, dictionary + <size_t>indices.rle_value * width, width)
+            if bitmap != NULL:
+                copied_count = bitmap_count(bitmap, bit_offset + done, run)
+            fill(out, copied_count, dictionary + <size_t>indices.rle_value * width, width)
             indices.rle_left -= run
         else:
-            run = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
+            run = copied_count = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
             status = hybrid_next(indices, block, run)
             if status < 0:
                 return status
-            if largest(block, run) >= size:
+            if largest(block, run) >= page.entries.count:
                 return BAD_INDEX
-            kept = compact(bitmap, bit_offset + done, run, <const uint8_t*>block, <uint8_t*>chosen, sizeof(uint32_t))
-            gather(chosen, kept, dictionary, out, width)
-        out += <size_t>kept * width
+            if bitmap != NULL:
+                copied = chosen
+                copied_count = compact(
+                    bitmap, bit_offset + done, run, <const uint8_t*>block, <uint8_t*>chosen, sizeof(uint32_t))
+            gather(copied, copied_count, dictionary, out, width)
+        out += <size_t>copied_count * width
         done += run
     return count
 
@@ -117,17 +111,50 @@ cdef int64_t dictionary_decode_bits(HybridDecoder* indices, uint64_t bits, int64
     return count
 
 
+cdef void dictionary_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start
+    decoder.next = next_values
+    decoder.skip = skip_values
+    decoder.next_chosen = next_chosen
+    decoder.uses_dictionary = True
+    decoder.state_size = sizeof(HybridDecoder)
+
+
+cdef int64_t start(PageValues* page) noexcept nogil:
+    if page.entries.count < 0 or page.size < 1:
+        return TRUNCATED
+    return hybrid_start(hybrid_of(page), page.data + 1, <size_t>page.size - 1, page.data[0])
+
+
+cdef int64_t next_values(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    return decode_entries(page, count, NULL, 0, out)
+
+
+cdef int64_t skip_values(PageValues* page, int64_t count) noexcept nogil:
+    return hybrid_skip(hybrid_of(page), count)
+
+
+cdef int64_t next_chosen(PageValues* page, int64_t count, const uint8_t* bits, int64_t bit_offset, uint8_t* out) noexcept nogil:
+    return decode_entries(page, count, bits, bit_offset, out)
+
+
+cdef bint seldom_repeats(const uint8_t* values, int64_t count, size_t width) noexcept nogil:
+    if count < FEW or count > MANY or (width != 4 and width != 8):
+        return False
+    return count_repeats(values, count, width) < FEWEST_REPEATS
+
+
 cdef class DictionaryEncoder:
-    """Gives each distinct value a code, counting up in order of first appearance.
+    """Numbers the distinct values in the order in which they first appear. A value's code is its number.
 
     Args:
         width: bytes of a value, or 0 for slices.
-        borrows: whether the bytes of slices outlive the encoder; otherwise the encoder copies new values.
+        borrows: whether the slices' bytes outlive the encoder. If not, the encoder copies new values.
     """
 
     def __cinit__(self, size_t width, bint borrows=False):
         memset(&self.table, 0, sizeof(hash_table))
-        self.table.width = width
+        self.table.width = self.stored_width = width
         self.table.seed = SEED
         self.table.borrows = borrows
         self.use_memory(take_of_heap, give_to_heap)
@@ -144,8 +171,8 @@ cdef class DictionaryEncoder:
         self.table.give = give
 
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
-        cdef int64_t done = table_encode_fixed(&self.table, values, n, limit // <int64_t>self.table.width, codes)
-        self.plain_size = self.table.count * <int64_t>self.table.width
+        cdef int64_t done = table_encode_fixed(&self.table, values, n, limit // <int64_t>self.stored_width, codes)
+        self.plain_size = self.table.count * <int64_t>self.stored_width
         return done
 
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
@@ -180,11 +207,11 @@ cdef class DictionaryEncoder:
         return <const Slice*>self.table.values
 
     def encode(self, values, int64_t limit=0x7FFFFFFFFFFFFFFF):
-        """Codes (uint32) of a contiguous array; fewer than values where the dictionary page would grow beyond limit bytes."""
+        """Return the codes (uint32) for a contiguous array: fewer than values if the dictionary page would exceed limit bytes."""
         cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
         cdef uint32_t[::1] codes = np.empty(max(len(values), 1), dtype=np.uint32)
         if self.table.width == 0 or values.dtype.itemsize != self.table.width:
-            raise ValueError(f"{values.dtype} in a table of width {self.table.width}")
+            raise ValueError(f"the encoder takes values with {self.table.width} bytes, not {values.dtype}")
         cdef int64_t count = len(values), done
         with nogil:
             done = self.encode_fixed(&source[0] if count else NULL, count, limit, &codes[0])
@@ -192,67 +219,47 @@ cdef class DictionaryEncoder:
         return np.asarray(codes)[:done]
 
     def values(self):
-        """The dictionary page: PLAIN values in the order of their codes, as bytes."""
+        """Return the dictionary page as bytes: PLAIN values, ordered by their codes."""
         cdef uint8_t[::1] out = np.empty(self.plain_size + 1, dtype=np.uint8)
         self.write_plain(&out[0])
         return np.asarray(out)[:self.plain_size].tobytes()
 
 
-def decode(const uint8_t[::1] indices, int bit_width, dictionary, Py_ssize_t count):
-    """The dictionary values at the first count indices of a hybrid stream.
-
-    Raises:
-        FormatError: the stream is broken, or an index lies outside the dictionary.
-    """
-    cdef HybridDecoder decoder
-    cdef const uint8_t[::1] values = np.ascontiguousarray(dictionary).view(np.uint8)
-    out = np.empty(max(count, 1), dtype=dictionary.dtype)
-    cdef uint8_t[::1] target = out.view(np.uint8)
-    cdef int64_t size = len(dictionary), done
-    cdef size_t width = <size_t>dictionary.dtype.itemsize
-    raise_status(hybrid_start(&decoder, &indices[0] if indices.shape[0] else NULL, <size_t>indices.shape[0], bit_width),
-                 "dictionary indices")
-    with nogil:
-        done = dictionary_decode(&decoder, &values[0] if values.shape[0] else NULL, size, width, &target[0], count)
-    raise_status(done, "dictionary indices")
-    return out[:count]
-
-
 def renumber(int32_t[::1] codes not None, const int32_t[::1] places not None):
-    """Replace each code by its place in another dictionary, in place.
+    """Replace each code by the place that its entry has in another dictionary.
 
     Args:
-        codes: shape (n,), each below the number of places; unchanged without places.
-        places: shape (entries,).
+        codes: shape (n,), changed in place. Each code is below the length of places.
+        places: shape (entries,). Without places, codes do not change.
     """
     cdef uint32_t* values
-    cdef const uint32_t* wanted
-    cdef Py_ssize_t kept = 0
+    cdef const uint32_t* new_codes
+    cdef Py_ssize_t unchanged = 0
     if codes.shape[0] == 0 or places.shape[0] == 0:
         return
-    values, wanted = <uint32_t*>&codes[0], <const uint32_t*>&places[0]
+    values, new_codes = <uint32_t*>&codes[0], <const uint32_t*>&places[0]
     with nogil:
-        while kept < places.shape[0] and places[kept] == kept:
-            kept += 1
-        if kept < places.shape[0]:
-            gather(values, codes.shape[0], <const uint8_t*>wanted, <uint8_t*>values, sizeof(uint32_t))
+        while unchanged < places.shape[0] and places[unchanged] == unchanged:
+            unchanged += 1
+        if unchanged < places.shape[0]:
+            gather(values, codes.shape[0], <const uint8_t*>new_codes, <uint8_t*>values, sizeof(uint32_t))
 
 
 def flags_of_codes(const int32_t[::1] codes not None, flags not None):
-    """The flag of the entry of each code; False where the dictionary has no entries, for all values are null then.
+    """Return for each code the flag that its dictionary entry has.
 
     Args:
         codes: shape (n,).
-        flags: shape (entries,), bool.
+        flags: shape (entries,), bool. Without entries all values are null, and every result is False.
 
     Returns:
         Shape (n,), bool.
 
     Raises:
-        FormatError: a code lies outside the dictionary.
+        FormatError: a code is outside the dictionary.
     """
-    cdef const uint8_t[::1] known = np.ascontiguousarray(flags).view(np.uint8)
-    cdef int64_t count = codes.shape[0], entries = known.shape[0], i
+    cdef const uint8_t[::1] entry_flags = np.ascontiguousarray(flags).view(np.uint8)
+    cdef int64_t count = codes.shape[0], entries = entry_flags.shape[0], i
     cdef const uint32_t* indices
     cdef uint64_t bits = 0
     cdef bint outside
@@ -264,12 +271,12 @@ def flags_of_codes(const int32_t[::1] codes not None, flags not None):
     with nogil:
         if entries <= 64:
             for i in range(entries):
-                bits |= <uint64_t>known[i] << i
+                bits |= <uint64_t>entry_flags[i] << i
             outside = gather_bits(indices, count, bits, &target[0]) >= entries
         else:
             outside = largest(indices, count) >= entries
             if not outside:
-                gather(indices, count, &known[0], &target[0], 1)
+                gather(indices, count, &entry_flags[0], &target[0], 1)
     if outside:
         raise_status(BAD_INDEX, "dictionary codes")
     return out

@@ -1,44 +1,22 @@
-"""PLAIN (Encodings.md, "Plain") of booleans and BYTE_ARRAY, and UTF-8 checks. Fixed-width values need no kernel but memcpy."""
+"""PLAIN (Encodings.md, "Plain"): the stored form in memory, behind a length for BYTE_ARRAY. Also UTF-8 checks."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-import numpy as np
-
+from fastpq.encodings.interface cimport (
+    BOOLEANS, BYTE_ARRAYS, PageValues, ValueDecoder, ValueEncoder, ValuesToEncode, start_anywhere,
+)
 from fastpq.encodings.levels cimport bitmap_to_bytes, bytes_to_bitmap
-from fastpq.encodings.status cimport BAD_UTF8, TRUNCATED, raise_status
+from fastpq.encodings.status cimport TRUNCATED
 from fastpq.encodings.views cimport Slice, View
 
-cdef extern from "c/utf8.h" nogil:
-    bint utf8_is_valid(const uint8_t* data, size_t size) noexcept
-
 cdef extern from "c/strings.h" nogil:
-    int64_t read_views(const uint8_t* data, uint64_t size, int64_t count, void* out, int32_t buffer, int64_t base) noexcept
     int64_t bytes_outside(const void* data, int64_t count) noexcept
     uint8_t* pack_outside(void* data, int64_t count, uint8_t* base, uint8_t* out) noexcept
-    bint is_ascii(const uint8_t* data, uint64_t size) noexcept
 
 cdef enum:
-    SAMPLE = 1024           # first values, by which all are packed or left
-    PACKED_SHARE = 8        # of the sample of packed values, those that are not inline take at most one part of as many
-
-
-cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
-                                   uint8_t* out) noexcept nogil:
-    if <uint64_t>(bit_offset + count + 7) // 8 > size:
-        return TRUNCATED
-    bitmap_to_bytes(data, bit_offset, count, out)
-    return count
-
-
-cdef int64_t plain_encode_booleans(const uint8_t* flags, int64_t count, uint8_t* out) noexcept nogil:
-    bytes_to_bitmap(flags, count, out)
-    return (count + 7) // 8
-
-
-cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count, View* out, int32_t buffer,
-                                int64_t base) noexcept nogil:
-    return read_views(data, size, count, out, buffer, base)
+    SAMPLE = 1024           # pack_views looks at so many first values to decide whether to move any
+    PACKED_SHARE = 8        # it moves values if long values take less than one in so many bytes
 
 
 cdef uint8_t* pack_views(View* views, int64_t count, int64_t size, uint8_t* base, uint8_t* out) noexcept nogil:
@@ -60,32 +38,85 @@ cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* ou
     return out - start
 
 
-cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil:
-    return is_ascii(data, size)
-
-
-cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) noexcept nogil:
+cdef int64_t invalid_utf8_place(const Slice* values, int64_t count) noexcept nogil:
+    cdef uint64_t bits = 0
     cdef int64_t i
     for i in range(count):
+        bits |= utf8_high_bits(values[i].data, values[i].size)
+    if bits == 0:
+        return -1
+    for i in range(count):
         if not utf8_is_valid(values[i].data, values[i].size):
-            where[0] = i
-            return BAD_UTF8
-    return 0
+            return i
+    return -1
 
 
-def decode_views(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
-    """The first count BYTE_ARRAY values of a page, as (views of dtype V16 into data, bytes consumed).
-
-    Raises:
-        FormatError: the data end early or a length points outside the data.
-    """
-    out = np.zeros(max(count, 1), dtype="V16")
-    cdef uint8_t[::1] views = out.view(np.uint8)
-    consumed = raise_status(plain_decode_views(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], count,
-                                               <View*>&views[0], buffer, 0), "PLAIN")
-    return out[:count], consumed
+cdef void plain_decoder(ValueDecoder* decoder) noexcept:
+    decoder.start = start_anywhere
+    decoder.next = next_values
+    decoder.skip = skip_values
+    decoder.views_into_page = True
+    decoder.stores_plain = True
 
 
-def check_utf8(const uint8_t[::1] data):
-    """Whether data are well-formed UTF-8."""
-    return utf8_is_valid(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0])
+cdef int64_t next_values(PageValues* page, int64_t count, uint8_t* out) noexcept nogil:
+    cdef const uint8_t* first = page.data
+    cdef int64_t size
+    if page.form == BOOLEANS:
+        if (page.position + count + 7) // 8 > page.size:
+            return TRUNCATED
+        bitmap_to_bytes(first, page.position, count, out)
+        return count
+    if page.form == BYTE_ARRAYS:
+        size = read_views(first, <uint64_t>page.size, count, out, page.buffer, first - page.base)
+        page.bytes.data = first
+        page.bytes.size = <size_t>size
+    else:
+        size = count * <int64_t>page.width
+        if size > page.size:
+            return TRUNCATED
+        memcpy(out, first, <size_t>size)
+    return move(page, size, count)
+
+
+cdef int64_t skip_values(PageValues* page, int64_t count) noexcept nogil:
+    cdef int64_t size = count * <int64_t>page.width, _i
+    cdef uint32_t length
+    if page.form == BOOLEANS:
+        return count                # next_values finds its bit by the position
+    if page.form == BYTE_ARRAYS:
+        size = 0
+        for _i in range(count):
+            if page.size - size < 4:
+                return TRUNCATED
+            memcpy(&length, page.data + size, 4)
+            size += 4 + <int64_t>length
+    return TRUNCATED if size > page.size else move(page, size, count)
+
+
+cdef inline int64_t move(PageValues* page, int64_t size, int64_t count) noexcept nogil:
+    """Move behind count values that have size bytes, and return count. If size is a negative Status, return it instead."""
+    if size < 0:
+        return size
+    page.data += size
+    page.size -= size
+    return count
+
+
+cdef void plain_encoder(ValueEncoder* encoder) noexcept:
+    encoder.bound = bound
+    encoder.encode = encode_values
+
+
+cdef int64_t bound(const ValuesToEncode* values) noexcept nogil:
+    return values.plain_size + 1
+
+
+cdef int64_t encode_values(const ValuesToEncode* values, uint8_t* out) noexcept nogil:
+    if values.form == BOOLEANS:
+        bytes_to_bitmap(values.values, values.count, out)
+        return (values.count + 7) // 8
+    if values.form == BYTE_ARRAYS:
+        return plain_encode_slices(values.slices, values.count, out)
+    memcpy(out, values.values, <size_t>values.count * values.width)
+    return values.count * <int64_t>values.width

@@ -1,4 +1,4 @@
-"""Status: the negative numbers returned by a kernel for broken bytes, in the place of a count."""
+"""Status: the negative numbers that kernels return instead of a count if bytes are broken."""
 
 from libc.stdint cimport int64_t
 
@@ -13,5 +13,5 @@ cdef extern from "c/status.h" nogil:
         OUT_OF_RANGE "FASTPQ_OUT_OF_RANGE"
         NO_MEMORY "FASTPQ_NO_MEMORY"
 
-# Returns status, or raises FormatError for a negative status (MemoryError for NO_MEMORY).
+# Returns status if it is a count. Raises MemoryError for NO_MEMORY, and FormatError for any other negative status.
 cdef int64_t raise_status(int64_t status, str what) except -1

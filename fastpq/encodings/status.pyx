@@ -1,4 +1,4 @@
-"""The error of a negative Status, the number returned by a kernel for broken bytes."""
+"""The error for a negative Status, which a kernel returns for broken bytes."""
 
 from libc.stdint cimport int64_t
 

@@ -1,8 +1,8 @@
-"""Parquet Modular Encryption (Encryption.md): keys, module ciphers, encryptors and decryptors of files.
+"""Parquet Modular Encryption (Encryption.md): keys, ciphers for modules, encryptors and decryptors for files.
 
-The caller's keys and policies are in ``properties``; ``keys`` gets keys from a key service (KMS). ``encryptor`` makes the
-encryptor of a new file, ``decryptor`` the decryptor of a stored file. Either makes a ModuleCipher for each column chunk
-(``cipher``, ``gcm``, ``variants``), with the AAD of ``modules`` and the AES of ``evp`` and ``backend``.
+The module ``properties`` holds the caller's keys and policies, and ``keys`` gets keys from a key service (KMS). ``encryptor``
+makes a new file's encryptor, and ``decryptor_choice`` makes a stored file's decryptor. Both make a ModuleCipher for each column
+chunk (``cipher``, ``gcm``, ``variants``). The ModuleCipher uses the AADs from ``modules`` and AES from ``evp`` and ``backend``.
 """
 
 from typing import TYPE_CHECKING
@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from fastpq.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from fastpq.encryption.audit import AuditLog, AuditRecord
+    from fastpq.encryption.dataset_properties import DatasetDecryptionProperties, DatasetEncryptionProperties
     from fastpq.encryption.evp import AesKey, aes_backend
     from fastpq.encryption.keys import (
         AwsKmsClient,
+        AzureKmsClient,
         CryptoFactory,
         DecryptionConfiguration,
         EncryptionConfiguration,
+        GoogleKmsClient,
         Keyring,
         KmsClient,
         KmsConnectionConfig,
@@ -30,13 +34,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AesKey",
+    "AuditLog",
+    "AuditRecord",
     "AwsKmsClient",
+    "AzureKmsClient",
     "ColumnEncryptionProperties",
     "CryptoFactory",
+    "DatasetDecryptionProperties",
+    "DatasetEncryptionProperties",
     "DecryptionConfiguration",
     "EncryptionConfiguration",
     "FileDecryptionProperties",
     "FileEncryptionProperties",
+    "GoogleKmsClient",
     "Keyring",
     "KmsClient",
     "KmsConnectionConfig",
@@ -45,23 +55,17 @@ __all__ = [
     "aes_backend",
 ]
 
-# Defining module of each public name, imported at the first use of the name.
-_MODULE_OF = {
-    "AesKey": "fastpq.encryption.evp",
-    "AwsKmsClient": "fastpq.encryption.keys",
-    "ColumnEncryptionProperties": "fastpq.encryption.properties",
-    "CryptoFactory": "fastpq.encryption.keys",
-    "DecryptionConfiguration": "fastpq.encryption.keys",
-    "EncryptionConfiguration": "fastpq.encryption.keys",
-    "FileDecryptionProperties": "fastpq.encryption.properties",
-    "FileEncryptionProperties": "fastpq.encryption.properties",
-    "Keyring": "fastpq.encryption.keys",
-    "KmsClient": "fastpq.encryption.keys",
-    "KmsConnectionConfig": "fastpq.encryption.keys",
-    "Pkcs11KmsClient": "fastpq.encryption.keys",
-    "VaultKmsClient": "fastpq.encryption.keys",
-    "aes_backend": "fastpq.encryption.evp",
+# The names that each module defines. The module is imported when one of them is first used.
+_NAMES_OF = {
+    "fastpq.encryption.audit": ("AuditLog", "AuditRecord"),
+    "fastpq.encryption.dataset_properties": ("DatasetDecryptionProperties", "DatasetEncryptionProperties"),
+    "fastpq.encryption.evp": ("AesKey", "aes_backend"),
+    "fastpq.encryption.keys": (
+        "AwsKmsClient", "AzureKmsClient", "CryptoFactory", "DecryptionConfiguration", "EncryptionConfiguration",
+        "GoogleKmsClient", "Keyring", "KmsClient", "KmsConnectionConfig", "Pkcs11KmsClient", "VaultKmsClient",
+    ),
+    "fastpq.encryption.properties": ("ColumnEncryptionProperties", "FileDecryptionProperties", "FileEncryptionProperties"),
 }
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+    __getattr__, __dir__ = lazy_names(__name__, _NAMES_OF)

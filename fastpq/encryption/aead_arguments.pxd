@@ -1,4 +1,4 @@
-"""AeadArguments: calls of a LargeAead, for one thread."""
+"""AeadArguments, which calls a LargeAead. Only one thread at a time may use it."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -21,9 +21,9 @@ cdef class AeadArguments:
     cdef Window aad
     cdef Window out
 
-    # Writes size bytes of ciphertext and the tag to out, under a nonce of 12 bytes.
+    # Writes the ciphertext, which has size bytes, and the tag to out. The nonce has 12 bytes.
     cdef int seal(self, object aead, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* plain,
                   int64_t size, uint8_t* out) except -1
-    # Decrypts size bytes of ciphertext, with the tag behind, into out; returns 1 if authentic, else 0.
+    # Decrypts ciphertext with size bytes into out. The tag follows the ciphertext. Returns 1 if it is authentic, else 0.
     cdef int open(self, object aead, const uint8_t* nonce, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed,
                   int64_t size, uint8_t* out) except -1

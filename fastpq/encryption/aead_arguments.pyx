@@ -1,5 +1,5 @@
 # distutils: language = c
-"""AeadArguments: calls of a LargeAead with bytes anywhere in memory."""
+"""AeadArguments, which calls a LargeAead with bytes at any place in memory."""
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t
 @cython.final
 @cython.no_gc
 cdef class Window:
-    """Bytes somewhere in memory as a buffer, while a function of another package is called."""
+    """A buffer over bytes somewhere in memory, which lasts while another package's function is called."""
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, <void*>self.data, <Py_ssize_t>self.size, not self.is_writable, flags)
@@ -22,7 +22,7 @@ cdef class Window:
 @cython.final
 @cython.no_gc
 cdef class AeadArguments:
-    """The buffers for the calls of a LargeAead, made once: a call for each module takes little time under the GIL."""
+    """Buffers for LargeAead calls. They are made once, so that a call takes little time under the GIL."""
 
     def __cinit__(self):
         self.nonce, self.data, self.aad, self.out = Window(), Window(), Window(), Window()

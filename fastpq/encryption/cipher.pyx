@@ -1,5 +1,5 @@
 # distutils: language = c
-"""ModuleCipher, the cipher of one column chunk. The base class is the null cipher; the AES ciphers are in gcm and variants."""
+"""ModuleCipher, a column chunk's cipher. The base class is the null cipher. gcm and variants have the AES ciphers."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
@@ -9,7 +9,7 @@ from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_P
 
 
 cdef class ModuleCipher:
-    """The null cipher, for plaintext columns: the stored form of a module is its plaintext."""
+    """The null cipher, for plaintext columns. A module's stored form is its plaintext."""
 
     def __cinit__(self, *args, **options):
         self.overhead = 0
@@ -56,59 +56,59 @@ cdef class ModuleCipher:
         return 0
 
     cpdef object seal(self, int module, int page, object plain):
-        """The stored form of a module."""
+        """Return a module's stored form."""
         return plain
 
     cpdef object seal_body(self, int module, int page, object plain, int64_t levels_size):
-        """The stored form of a page body.
+        """Return a page body's stored form.
 
         Args:
             module: DATA_PAGE or DICTIONARY_PAGE.
-            page: ordinal of the data page.
+            page: the data page's ordinal.
             plain: a contiguous buffer.
-            levels_size: bytes of levels at the front of a data page V2; 0 for other pages.
+            levels_size: size in bytes of the levels at a V2 data page's front. 0 for other pages.
         """
         return self.seal(module, page, plain)
 
     def open(self, int module, int page, const uint8_t[::1] stored not None):
-        """The plaintext of a stored module.
+        """Return a stored module's plaintext.
 
         Args:
             module: a ModuleType.
-            page: ordinal of the data page; not used for other modules.
-            stored: all bytes of the module.
+            page: the data page's ordinal. Other modules do not use it.
+            stored: the whole module.
 
         Raises:
-            FormatError: the number of bytes differs from the module's length field.
-            TagVerificationError: the module does not authenticate.
-            CryptoError: an ordinal over 32767.
+            FormatError: the module's size differs from its length field.
+            TagVerificationError: the module is not authentic.
+            CryptoError: an ordinal is over 32767.
         """
-        cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
+        cdef uint8_t nothing = 0        # an empty view has no address, so that this byte's address is used
         cdef int64_t size = stored.shape[0], plain_size = 0
         cdef const uint8_t* plain = self.open_sized(module, page, &stored[0] if size else &nothing, size, &plain_size)
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size)
 
     def open_to(self, int module, int page, const uint8_t[::1] stored not None, uint8_t[::1] out not None):
-        """Write the plaintext of a stored module to out; out is zeroed if the module does not authenticate.
+        """Write a stored module's plaintext to out. If the module is not authentic, out is zeroed.
 
-        Args, raises: as ``open``; out has at least as many bytes as stored, and does not overlap stored.
+        Arguments and errors are the same as in ``open``. out must have at least as many bytes as stored, and must not overlap it.
 
         Returns:
-            Size of the plaintext in bytes.
+            The plaintext's size in bytes.
         """
         if out.shape[0] < stored.shape[0]:
-            raise ValueError(f"{out.shape[0]} bytes of room for a stored module of {stored.shape[0]}")
+            raise ValueError(f"out has {out.shape[0]} bytes, but the stored module has {stored.shape[0]}")
         if stored.shape[0] == 0:
             return len(self.open(module, page, stored))
         return self.open_into(module, page, &stored[0], stored.shape[0], &out[0])
 
     def open_first(self, int module, int page, const uint8_t[::1] stored not None):
-        """The plaintext of the module at the front of stored, and the stored size of the module.
+        """Open the module at the front of stored, which other bytes may follow.
 
-        Args, raises: as ``open``; further bytes may follow the module.
+        Arguments and errors are the same as in ``open``.
 
         Returns:
-            (plaintext, stored size). The null cipher cannot know the end of a module, and returns all bytes and -1.
+            (plaintext, stored size). The null cipher cannot find a module's end: it returns all bytes and -1.
         """
         cdef uint8_t nothing = 0
         cdef int64_t size = stored.shape[0], plain_size = 0, stored_size = 0
@@ -117,18 +117,18 @@ cdef class ModuleCipher:
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size
 
     def open_body(self, int module, int page, stored, int64_t levels_size):
-        """The plaintext of a stored page body; sealed again by seal_body, the body may get another layout.
+        """Return a stored page body's plaintext. If seal_body seals it again, its layout may change.
 
         Args:
             module: DATA_PAGE or DICTIONARY_PAGE.
-            page: ordinal of the data page.
-            stored: a contiguous buffer of all bytes of the body.
-            levels_size: bytes of levels of a data page V2; 0 for other pages.
+            page: the data page's ordinal.
+            stored: a contiguous buffer with the whole body.
+            levels_size: size in bytes of a V2 data page's levels. 0 for other pages.
 
         Returns:
-            (the plaintext, whether all of it was authenticated).
+            (plaintext, whether all of it was authenticated).
 
         Raises:
-            FormatError, TagVerificationError, CryptoError: as ``open``.
+            FormatError, TagVerificationError, CryptoError: as in ``open``.
         """
         return stored, False

@@ -1,88 +1,87 @@
-"""FileDecryptor, the base class of decryptors: opens the plaintext modules of a file (Encryption.md, 5).
-
-The functions below choose the decryptor of a stored file by the caller's properties and the encryption algorithm in the file. A
-plaintext file has a decryptor too, with the null cipher.
-"""
+"""FileDecryptor, the base class for decryptors: it opens a file's plaintext modules (Encryption.md, 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import CryptoError, FormatError, KeyAccessError
+from fastpq.errors import FormatError, KeyAccessError
 
 if TYPE_CHECKING:
-    from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.encryption.properties import FileEncryptionProperties
 
 Sealed = bytes | memoryview
 
-SIGNATURE_SIZE = 28     # bytes of nonce and tag (Encryption.md, 5.5)
-ALL_BUT_SIGNING = (1, 2, 3, 4, 5, 6, 7)     # ids of FileMetaData's fields before encryption_algorithm
+NO_COLUMN_KEY = 'the column is encrypted, and there is no key for it (see on_missing_key="null" and readable_columns())'
 
 
 class FileDecryptor:
-    """Decryptor without keys: opens the modules of a plaintext file, or the plaintext modules of an encrypted file.
+    """Decryptor without keys. It opens a plaintext file, or the plaintext modules in an encrypted file.
 
     Attributes:
         seals_every_chunk: whether chunks without crypto metadata are encrypted too.
-        asks_for_keys: whether keys of columns may come from a distant key service.
+        may_prefetch_keys: whether column keys may come from a distant key service.
     """
 
     seals_every_chunk: ClassVar[bool] = False
-    asks_for_keys = False
+    may_prefetch_keys = False
 
     def open_footer(self, module: Sealed) -> bytes:
-        """The serialized FileMetaData of an encrypted footer.
+        """Decrypt an encrypted footer and return the serialized FileMetaData.
 
         Args:
-            module: all bytes of the stored footer module.
+            module: the stored footer module.
 
         Raises:
             KeyAccessError: there is no key for the footer.
-            TagVerificationError: the module was altered, or key or AAD prefix are wrong.
+            TagVerificationError: the module was altered, or the key or the AAD prefix is wrong.
         """
         raise KeyAccessError("the footer is encrypted, and there is no key for it", module="FOOTER")
 
     def verify_footer(self, footer: Sealed, signature: Sealed) -> None:
-        """Check the signature of a plaintext footer (5.5). No module opens before, unless verify_footer_signature is False.
+        """Verify a plaintext footer's signature (5.5).
+
+        Unless verify_footer_signature is False, no module opens before its footer is verified.
 
         Args:
             footer: the serialized FileMetaData, exactly as stored.
-            signature: the 28 bytes behind FileMetaData.
+            signature: the 28 bytes after FileMetaData.
 
         Raises:
-            FormatError: a signature of another size.
-            TagVerificationError: footer or signature were altered, or key or AAD prefix are wrong.
+            FormatError: the signature has another size.
+            TagVerificationError: the footer or the signature was altered, or the key or the AAD prefix is wrong.
         """
 
     def name_columns(self, paths: Sequence[tuple[str, ...]]) -> None:
-        """Set the paths of all leaves; columns with explicit keys are refused from then on if their protection is weaker."""
+        """Set all leaf columns' paths. From then on, a column with an explicit key is refused if it is less protected."""
+
+    def know_chunks(self, chunks: Callable[[], Iterable[fmt.ColumnChunk]]) -> None:
+        """Set the function that returns one column chunk of each column, so that many keys can be asked for at once."""
 
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
-        """Compare the algorithm of FileCryptoMetaData, which is not authenticated, with the copy inside an encrypted footer.
+        """Compare the algorithm in FileCryptoMetaData, which is not authenticated, with its copy inside the encrypted footer.
 
         Args:
-            algorithm: ``encryption_algorithm`` of the FileMetaData returned by open_footer; None if there is none.
+            algorithm: ``encryption_algorithm`` in the FileMetaData that open_footer returned, or None if it has none.
 
         Raises:
             CryptoError: the algorithms differ.
         """
 
-    def ask_for_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
-        """Ask a distant key service for the keys of column chunks all at once; the errors come when the chunks are opened."""
+    def prefetch_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
+        """Ask a distant key service for several column chunks' keys at once. Errors are raised when a chunk is opened."""
 
     def column_metadata(
         self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
     ) -> fmt.ColumnMetaData:
-        """The metadata of a column chunk, decrypted if encrypted and if there is a key.
+        """Return a column chunk's metadata. Encrypted metadata is decrypted if there is a key.
 
-        Returns:
-            All of the metadata; without a key the part visible in a plaintext footer.
+        Without a key, the part that a plaintext footer shows is returned.
 
         Raises:
-            KeyAccessError: the metadata are encrypted, and there is no key.
+            KeyAccessError: the metadata is encrypted, no part of it is visible, and there is no key.
             FormatError: the chunk has no metadata.
         """
         if chunk.meta_data is not None:
@@ -92,7 +91,7 @@ class FileDecryptor:
         raise FormatError("a column chunk without metadata")
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        """The cipher of a column chunk: the null cipher for a plaintext column.
+        """Return a column chunk's cipher. A plaintext column has the null cipher.
 
         Raises:
             KeyAccessError: there is no key for the column.
@@ -101,145 +100,68 @@ class FileDecryptor:
             refuse_column(chunk)
         return ModuleCipher()
 
-
-    def check_column(self, path: tuple[str, ...], *, is_under_footer_key: bool) -> None:
-        """Refuse a column that is in plaintext, or encrypted with the footer key, against what the reader's keys say of it.
-
-        Args:
-            path: names of the column's groups and of the leaf.
-            is_under_footer_key: whether the column is encrypted with the footer key; otherwise it is in plaintext.
+    def has_key(self, chunk: fmt.ColumnChunk) -> bool:
+        """Return whether the reader has the key for a column chunk. A plaintext column needs none.
 
         Raises:
-            CryptoError: the column has a key of its own in the reader's properties, or the footer is not verified.
+            KeyAccessError: the key service did not say whether the reader may have the key.
+            CryptoError, FormatError: the key, or its key metadata, is broken.
         """
+        return chunk.crypto_metadata is None
 
-    def footer_key_cipher(self, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        """The cipher of a column chunk that is encrypted with the footer key.
+    def check_column(self, path: tuple[str, ...], *, is_under_footer_key: bool) -> None:
+        """Refuse a column that is plaintext or under the footer key, if the reader's properties hold its own key.
 
         Args:
-            path: names of the column's groups and of the leaf.
-            row_group_ordinal: ordinal of the chunk's row group; the cipher may be moved to others of them.
-            column_ordinal: number of the leaf column.
+            path: the names of the column's groups, and its own name.
+            is_under_footer_key: True if the footer key encrypts the column, False if it is plaintext.
+
+        Raises:
+            CryptoError: the properties hold a key for the column, or the footer is not verified.
+        """
+
+    def own_encryption(
+        self, chunks: Mapping[tuple[str, ...], fmt.ColumnChunk], *, plaintext_footer: bool
+    ) -> tuple[FileEncryptionProperties, bytes] | None:
+        """Return the properties that encrypt more row groups as the file's own are encrypted, and its ``aad_file_unique``.
+
+        Args:
+            chunks: a row group's chunks, by column path.
+            plaintext_footer: whether the file's footer is plaintext.
+
+        Returns:
+            None for a plaintext file.
+
+        Raises:
+            KeyAccessError: there is no key for the footer or for a column.
+            UnsupportedError: the file is in DuckDB's dialect.
+        """
+        return None
+
+    def footer_key_cipher(self, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        """Return the cipher for a column chunk that the footer key encrypts.
+
+        Args:
+            path: the names of the column's groups, and its own name.
+            row_group_ordinal: the chunk's row group. The cipher can be moved to another row group later.
+            column_ordinal: the leaf column's number.
 
         Raises:
             KeyAccessError: there is no footer key.
-            CryptoError: the column has a key of its own in the reader's properties.
+            CryptoError: the reader's properties hold a key for the column, or the footer is not verified.
         """
-        raise KeyAccessError("the column is encrypted, and there is no key for it", column=".".join(path))
+        raise KeyAccessError(NO_COLUMN_KEY, column=".".join(path))
 
 
 def column_name(chunk: fmt.ColumnChunk) -> str | None:
-    """The dotted path of a column; None if the footer hides the path without the column's key."""
+    """Return a column's dotted path, or None if the footer hides the path from readers without the column's key."""
     crypto = chunk.crypto_metadata
     if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
         return ".".join(crypto.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema)
-    return None if chunk.meta_data is None else ".".join(chunk.meta_data.path_in_schema)
+    path = None if chunk.meta_data is None else chunk.meta_data.path_in_schema
+    return None if path is None else ".".join(path)
 
 
 def refuse_column(chunk: fmt.ColumnChunk) -> NoReturn:
-    """Raise the KeyAccessError of an encrypted column without a key."""
-    raise KeyAccessError("the column is encrypted, and there is no key for it", column=column_name(chunk))
-
-
-def open_file_decryptor(
-    properties: FileDecryptionProperties | None,
-    *,
-    algorithm: fmt.EncryptionAlgorithm | None,
-    key_metadata: bytes | None,
-    encrypted_footer: bool,
-) -> FileDecryptor:
-    """The decryptor of a stored file, for a reader's keys.
-
-    Args:
-        properties: the keys, if any.
-        algorithm: from FileCryptoMetaData for an encrypted footer, else from FileMetaData; None for a plaintext file.
-        key_metadata: key metadata of the footer key, from the same struct.
-        encrypted_footer: whether the file ends in ``PARE``.
-
-    Raises:
-        KeyAccessError: the footer is encrypted, and there are no properties.
-        CryptoError: a policy of the properties refuses the file, or its AAD prefix differs from the supplied one.
-        UnsupportedError: an algorithm unknown to fastpq, or DuckDB's dialect.
-        TypeError: properties of another class.
-    """
-    if properties is None:
-        if encrypted_footer:
-            raise KeyAccessError("the footer is encrypted: reading needs decryption_properties", module="FOOTER")
-        return FileDecryptor()
-    from fastpq.encryption.keyed_decryptor import DuckDbFileDecryptor, KeyedFileDecryptor
-    from fastpq.encryption.properties import FileDecryptionProperties
-
-    if not isinstance(properties, FileDecryptionProperties):
-        raise TypeError(f"decryption_properties are fastpq.FileDecryptionProperties, not {type(properties)}")
-    if algorithm is None:
-        if encrypted_footer:
-            raise FormatError("an encrypted footer without an encryption algorithm")
-        if not properties.allow_plaintext_files:
-            raise CryptoError(
-                "the file is not encrypted, though there are decryption_properties for it: it may have been replaced "
-                "(allow_plaintext_files=True reads it all the same)"
-            )
-        return FileDecryptor()
-    if encrypted_footer and properties.allow_duckdb_dialect and DuckDbFileDecryptor.wrote(algorithm):
-        return DuckDbFileDecryptor(properties, algorithm, key_metadata, encrypted_footer)
-    return KeyedFileDecryptor(properties, algorithm, key_metadata, encrypted_footer)
-
-
-def open_encrypted_footer(
-    properties: FileDecryptionProperties | None, footer: memoryview
-) -> tuple[FileDecryptor, memoryview]:
-    """The decryptor of a file with an encrypted footer, and the serialized FileMetaData.
-
-    Args:
-        properties: the keys, if any.
-        footer: FileCryptoMetaData and the footer module.
-
-    Raises:
-        FormatError: no FileCryptoMetaData.
-        TagVerificationError: the module was altered, or key or AAD prefix are wrong.
-        KeyAccessError, CryptoError, UnsupportedError: as for open_file_decryptor.
-    """
-    crypto, size = fmt.decode(fmt.FileCryptoMetaData, footer)
-    decryptor = open_file_decryptor(
-        properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
-    )
-    return decryptor, memoryview(decryptor.open_footer(footer[size:]))
-
-
-def open_signed_footer(
-    properties: FileDecryptionProperties | None, footer: memoryview
-) -> tuple[FileDecryptor, int]:
-    """The decryptor of a file with a plaintext footer, after verification of the footer's signature, if signed.
-
-    Before verification, only the algorithm and the key metadata of the footer are decoded.
-
-    Args:
-        properties: the keys, if any.
-        footer: the serialized FileMetaData and all bytes up to the footer's length.
-
-    Returns:
-        The decryptor, and the size of FileMetaData.
-
-    Raises:
-        FormatError: no FileMetaData; or a signature cut off, or followed by other bytes.
-        TagVerificationError: footer or signature were altered, or key or AAD prefix are wrong.
-        KeyAccessError: there is no key to verify the footer with.
-        CryptoError, UnsupportedError: as for open_file_decryptor.
-    """
-    if properties is None:
-        return FileDecryptor(), len(footer)
-    names, _, size = fmt.decode_partly(fmt.FileMetaData, footer, 0, ALL_BUT_SIGNING)
-    decryptor = open_file_decryptor(
-        properties,
-        algorithm=names.encryption_algorithm,
-        key_metadata=names.footer_signing_key_metadata,
-        encrypted_footer=False,
-    )
-    if names.encryption_algorithm is None:
-        return decryptor, size
-    signed = len(footer) - size
-    if signed != SIGNATURE_SIZE and (signed or properties.verify_footer_signature):
-        raise FormatError(f"{signed} bytes where the footer's signature of {SIGNATURE_SIZE} should be", offset=size)
-    if properties.verify_footer_signature:
-        decryptor.verify_footer(footer[:size], footer[size:])
-    return decryptor, size
+    """Raise KeyAccessError for an encrypted column without a key."""
+    raise KeyAccessError.denied(NO_COLUMN_KEY, column=column_name(chunk))

@@ -1,6 +1,6 @@
-"""Encryptors of a new file: seal its footer, its column metadata and its column chunks (Encryption.md, 5).
+"""Encryptors for a new file: they seal its footer, its column metadata and its column chunks (Encryption.md, 5).
 
-A plaintext file has an encryptor too, with the null cipher.
+A plaintext file has an encryptor too, which uses the null cipher.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from itertools import takewhile
 from typing import Any
 
 from fastpq import format as fmt
+from fastpq.encryption.audit import FileAudit, KeyUse, is_same_file, name_of_key
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import ColumnEncryptionProperties, FileEncryptionProperties
-from fastpq.encryption.variants import CtrModuleCipher
+from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
 from fastpq.errors import CryptoError, LimitError, SchemaError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
+from fastpq.options import LARGEST_FOOTER
 
-FILE_IDENTIFIER_SIZE = 8        # bytes of aad_file_unique
-LARGEST_COLUMN_ORDINAL = 32767  # a signed 16-bit integer in AADs (Encryption.md, 4.4)
-LARGEST_FOOTER = 0x7FFFFFFF     # bytes; other readers hold the length in a signed 32-bit integer
-NO_PAGE = -1                    # page ordinal of modules outside of pages
-# Metadata fields of an encrypted column in a plaintext footer, enough for readers without the key to pass over the column.
+FILE_IDENTIFIER_SIZE = 8        # size of aad_file_unique in bytes
+LARGEST_COLUMN_ORDINAL = 32767  # an AAD holds ordinals as signed 16-bit integers (Encryption.md, 4.4)
+NO_PAGE = -1                    # page ordinal for modules that do not belong to a page
+# An encrypted column's metadata fields that a plaintext footer shows. Readers without the key need them to skip the column.
 # Other writers also disclose bloom filters, size statistics and bounding boxes.
 VISIBLE_TO_ALL = (
     "type",
@@ -41,12 +42,12 @@ VISIBLE_TO_ALL = (
 
 
 class FileEncryptor:
-    """Encryptor of a plaintext file, and base class of the others: gives ciphers of column chunks, and frames the footer.
+    """Encryptor for a plaintext file, and base class for the others. It gives column chunks their ciphers and frames the footer.
 
     Attributes:
-        magic: the first and the last four bytes of the file.
-        encryption_algorithm: field of the FileMetaData; inside an encrypted footer, an authentic copy.
-        footer_signing_key_metadata: field of the FileMetaData: helps readers find the key of the signature.
+        magic: the file's first four bytes, which are also its last four bytes.
+        encryption_algorithm: field for FileMetaData. Inside an encrypted footer it is an authenticated copy.
+        footer_signing_key_metadata: field for FileMetaData. It helps readers find the key that signed the footer.
     """
 
     magic: bytes = MAGIC
@@ -54,46 +55,50 @@ class FileEncryptor:
     footer_signing_key_metadata: bytes | None = None
 
     def chunk_cipher(self, column_path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        """The cipher of a column chunk: the null cipher for a plaintext column.
+        """Return a column chunk's cipher. A plaintext column has the null cipher.
 
         Raises:
-            CryptoError: an ordinal over 32767.
+            CryptoError: an ordinal is over 32767.
         """
         return ModuleCipher()
 
-    def column_chunk(self, chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
-        """The entry of a column chunk in the footer, with crypto metadata, and with its own metadata encrypted if necessary.
+    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
+        """Return a column chunk's entry in the footer, with crypto metadata, and with its own metadata encrypted if necessary.
 
         Args:
-            chunk: the entry with plain ``meta_data``; not modified.
-            cipher: cipher of the chunk.
+            column_path: path of the chunk's column.
+            chunk: the entry with plain ``meta_data``. It is not modified.
+            cipher: the chunk's cipher.
         """
         return chunk
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """Sorting columns of a row group, as far as the footer may disclose the order of rows."""
+        """Return a row group's sorting columns, as far as the footer may disclose the row order."""
         return columns
 
     def frame_footer(self, footer: bytes) -> bytes:
-        """All bytes of the file behind the last row group.
+        """Return all bytes that follow the last row group in the file.
 
         Args:
             footer: the serialized FileMetaData.
 
         Raises:
-            LimitError: over 2^31 - 1 bytes.
+            LimitError: the footer has more than 2^31 - 1 bytes.
         """
         return _framed(footer, self.magic)
 
 
 class KeyedFileEncryptor(FileEncryptor):
-    """Base class of the encryptors of an encrypted file; the two subclasses protect the footer."""
+    """Base class for encryptors that have keys. Its two subclasses protect the footer."""
 
-    def __init__(self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]]) -> None:
+    def __init__(
+        self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]], file_unique: bytes | None = None
+    ) -> None:
         self._properties = properties
         self._columns = {path: properties.column(path) for path in schema_paths}
+        self._crypto_metadata: dict[tuple[str, ...], fmt.ColumnCryptoMetaData] = {}     # the same in all row groups
         prefix = properties.aad_prefix
-        unique = os.urandom(FILE_IDENTIFIER_SIZE)
+        unique = os.urandom(FILE_IDENTIFIER_SIZE) if file_unique is None else file_unique
         self._file_aad = (prefix or b"") + unique
         parameters: dict[str, Any] = {
             "aad_prefix": prefix if properties.store_aad_prefix else None,
@@ -120,26 +125,28 @@ class KeyedFileEncryptor(FileEncryptor):
             levels_in_clear=self._properties.v2_layout == "parquet-java",
         )
 
-    def column_chunk(self, chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
+    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
         metadata = chunk.meta_data
         if metadata is None:
             raise SchemaError("a column chunk without metadata cannot be written")
-        path = tuple(metadata.path_in_schema)
-        column = self._columns[path]
+        column = self._columns[column_path]
         if column is None:
             return chunk
-        stored = copy.copy(chunk)
-        stored.crypto_metadata = _crypto_metadata(column, path)
-        stored.meta_data = self._visible_metadata(column, metadata)
-        if stored.meta_data is not metadata:
-            stored.encrypted_column_metadata = bytes(cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata)))
-            stored.unknown = ()     # unknown fields of a copied chunk might disclose values
-        return stored
+        encrypted_chunk = copy.copy(chunk)
+        if column_path not in self._crypto_metadata:
+            self._crypto_metadata[column_path] = _crypto_metadata(column, column_path)
+        encrypted_chunk.crypto_metadata = self._crypto_metadata[column_path]
+        encrypted_chunk.meta_data = self._visible_metadata(column, metadata)
+        if encrypted_chunk.meta_data is not metadata:
+            module = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
+            encrypted_chunk.encrypted_column_metadata = bytes(module)
+            encrypted_chunk.unknown_fields = ()    # unknown fields of a copied chunk might disclose values
+        return encrypted_chunk
 
     def _visible_metadata(
         self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
     ) -> fmt.ColumnMetaData | None:
-        """Metadata of an encrypted column left in the clear; the caller encrypts all metadata unless nothing is left out."""
+        """Return the part of an encrypted column's metadata that stays readable. If it lacks a field, the caller encrypts all."""
         raise NotImplementedError
 
     def _footer_cipher(self) -> GcmModuleCipher:
@@ -147,7 +154,7 @@ class KeyedFileEncryptor(FileEncryptor):
 
 
 class EncryptedFooterEncryptor(KeyedFileEncryptor):
-    """Seals the modules of a file whose footer is encrypted (5.4)."""
+    """Encryptor for a file whose footer is encrypted (5.4)."""
 
     magic = ENCRYPTED_MAGIC
 
@@ -163,17 +170,33 @@ class EncryptedFooterEncryptor(KeyedFileEncryptor):
         return metadata if column.key is None else None
 
 
-class PlaintextFooterEncryptor(KeyedFileEncryptor):
-    """Seals the modules of a file whose footer is plaintext, and signed (5.5)."""
+class DuckDbFileEncryptor(EncryptedFooterEncryptor):
+    """Encryptor for DuckDB's dialect: the footer key encrypts every column, there is no crypto metadata, and AADs are empty."""
 
-    def __init__(self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]]) -> None:
-        super().__init__(properties, schema_paths)
+    def __init__(
+        self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]], file_unique: bytes | None = None
+    ) -> None:
+        super().__init__(properties, schema_paths, b"")
+        self._cipher_class = DuckDbModuleCipher
+        self.encryption_algorithm = fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1())
+
+    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
+        return chunk
+
+
+class PlaintextFooterEncryptor(KeyedFileEncryptor):
+    """Encryptor for a file whose footer is plaintext and signed (5.5)."""
+
+    def __init__(
+        self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]], file_unique: bytes | None = None
+    ) -> None:
+        super().__init__(properties, schema_paths, file_unique)
         self.footer_signing_key_metadata = properties.footer_key_metadata
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """The sorting columns before the first encrypted or unknown column: the order of an encrypted column discloses values."""
-        clear = {index for index, column in enumerate(self._columns.values()) if column is None}
-        return list(takewhile(lambda entry: entry.column_idx in clear, columns or [])) or None
+        # only the columns in front of the first encrypted or unknown one: an encrypted column's order discloses values
+        clear_columns = {index for index, column in enumerate(self._columns.values()) if column is None}
+        return list(takewhile(lambda entry: entry.column_idx in clear_columns, columns or [])) or None
 
     def frame_footer(self, footer: bytes) -> bytes:
         return _framed(footer + self._footer_cipher().sign(footer), self.magic)
@@ -203,15 +226,20 @@ def _framed(footer: bytes, magic: bytes) -> bytes:
 def closed_columns(
     properties: FileEncryptionProperties, schema_paths: Iterable[tuple[str, ...]]
 ) -> frozenset[str]:
-    """Top-level columns of a new file with leaves closed to some readers of its footer.
+    """Return a new file's closed top-level columns: some readers can read the footer, but cannot open these columns.
 
-    A leaf is closed under a key of its own, and under any key where the footer is plaintext.
+    A leaf column is closed if it has its own key. If the footer is plaintext, a leaf under the footer key is closed too.
 
     Args:
         properties: the keys.
-        schema_paths: paths of all leaves.
+        schema_paths: all leaf columns' paths.
+
+    Raises:
+        SchemaError: there are columns without a key, and the properties refuse them.
     """
     _check_encryption(properties)
+    schema_paths = list(schema_paths)
+    properties.check_listed(schema_paths)
     treatments = ((path, properties.column(path)) for path in schema_paths)
     return frozenset(
         path[0] for path, column in treatments if column is not None and (properties.plaintext_footer or column.key is not None)
@@ -219,33 +247,68 @@ def closed_columns(
 
 
 def open_file_encryptor(
-    properties: FileEncryptionProperties | None, schema_paths: Sequence[tuple[str, ...]]
+    properties: FileEncryptionProperties | None,
+    schema_paths: Sequence[tuple[str, ...]],
+    file_unique: bytes | None = None,
+    name: str | None = None,
 ) -> FileEncryptor:
-    """The encryptor of a new file.
+    """Return a new file's encryptor.
 
     Args:
-        properties: the keys; None for a plaintext file.
-        schema_paths: paths of all columns, in the order of the schema.
+        properties: the keys, or None for a plaintext file.
+        schema_paths: all columns' paths, in schema order.
+        file_unique: the identifier in all AADs (``aad_file_unique``). None makes a random one. A file that gets more row groups
+            keeps its identifier, because AADs in its old row groups contain it.
+        name: the new file's path or URL, for audits.
 
     Raises:
-        SchemaError: a key for a column path outside the schema.
-        CryptoError: an encrypted column with an ordinal over 32767.
-        TypeError: properties of another class.
+        KeyAccessError: an audit log is mandatory, and failed.
+        SchemaError: a key has a column path that the schema does not have, or there are columns without a key and the properties
+            refuse them.
+        CryptoError: an encrypted column has an ordinal over 32767.
+        TypeError: the properties have another class.
     """
     if properties is None:
         return FileEncryptor()
     _check_encryption(properties)
-    unknown = properties.column_keys.unknown(schema_paths)
-    if unknown:
-        raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown))}")
+    unknown_paths = properties.column_keys.unknown_paths(schema_paths)
+    if unknown_paths:
+        raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown_paths))}")
+    unknown_paths = properties.plaintext_columns.unknown_paths(schema_paths)
+    if unknown_paths:
+        raise SchemaError(f"plaintext_columns that the schema does not have: {', '.join(sorted(unknown_paths))}")
+    properties.check_listed(schema_paths)
     for path in schema_paths[LARGEST_COLUMN_ORDINAL + 1 :]:
         if properties.column(path) is not None:
             limit = LARGEST_COLUMN_ORDINAL + 1
             raise CryptoError(f"only the first {limit} columns can be encrypted", column=".".join(path))
-    kind = PlaintextFooterEncryptor if properties.plaintext_footer else EncryptedFooterEncryptor
-    return kind(properties, schema_paths)
+    _audit_keys(properties, schema_paths, name)
+    encryptor_class: type[KeyedFileEncryptor] = EncryptedFooterEncryptor
+    if properties.plaintext_footer:
+        encryptor_class = PlaintextFooterEncryptor
+    elif properties.for_reader == "duckdb":
+        encryptor_class = DuckDbFileEncryptor
+    return encryptor_class(properties, schema_paths, file_unique)
+
+
+def _audit_keys(properties: FileEncryptionProperties, schema_paths: Iterable[tuple[str, ...]], name: str | None) -> None:
+    """Record which keys a new file gets. A CryptoFactory has recorded the keys that it wrapped, if it knew the file's path."""
+    audit = FileAudit.of(properties.audit, "write", name)
+    if audit is None:
+        return
+    is_recorded = is_same_file(properties.audited_file, name)
+    footer_use = properties.footer_use or KeyUse("explicit", name_of_key(properties.footer_key_metadata))
+    if not (is_recorded and properties.footer_use):
+        audit.record(footer_use, None)
+    for path in schema_paths:
+        column = properties.column(path)
+        if column is None or (is_recorded and column.use):
+            continue
+        own_use = column.use or KeyUse("explicit", name_of_key(column.key_metadata))
+        audit.record(KeyUse("footer key", footer_use.key_id) if column.key is None else own_use, ".".join(path))
 
 
 def _check_encryption(properties: object) -> None:
     if not isinstance(properties, FileEncryptionProperties):
-        raise TypeError(f"encryption_properties are fastpq.FileEncryptionProperties, not {type(properties)}")
+        way = ": call them with the file's path" if type(properties).__name__ == "DatasetEncryptionProperties" else ""
+        raise TypeError(f"encryption_properties must be fastpq.FileEncryptionProperties, not {type(properties)}{way}")

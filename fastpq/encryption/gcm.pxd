@@ -1,4 +1,4 @@
-"""GcmModuleCipher: AES_GCM_V1 for the modules of one column chunk, or for the footer."""
+"""GcmModuleCipher: AES_GCM_V1 for the modules in one column chunk, or for the footer."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -7,11 +7,11 @@ from fastpq.encryption.evp cimport GcmContext
 
 cdef extern from * nogil:
     """
-    #define fastpq_take(flag) __atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)
-    #define fastpq_give(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
+    #define fastpq_acquire(flag) __atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)
+    #define fastpq_release(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
     """
-    int fastpq_take(int* flag)
-    void fastpq_give(int* flag)
+    int fastpq_acquire(int* flag)
+    void fastpq_release(int* flag)
 
 
 cdef inline uint32_t load_u32(const uint8_t* data) noexcept nogil:
@@ -23,23 +23,23 @@ cdef inline void store_u32(uint8_t* out, uint32_t value) noexcept nogil:
 
 
 cdef enum:
-    LENGTH_SIZE = 4         # bytes; Encryption.md, 5.1: length | nonce | ciphertext | tag
-    MODULE_OVERHEAD = 32    # bytes of length, nonce and tag
+    LENGTH_SIZE = 4         # size of the length field in bytes (Encryption.md, 5.1: length | nonce | ciphertext | tag)
+    MODULE_OVERHEAD = 32    # total size of length, nonce and tag in bytes
 
 
 cdef class GcmModuleCipher(ModuleCipher):
     cdef GcmContext context
-    cdef bint levels_in_clear           # writes data pages V2 with their levels in front of the module, not inside
+    cdef bint levels_in_clear           # write V2 data pages with their levels in front of the module, not inside
     cdef object file_aad
     cdef const uint8_t* file_aad_data
     cdef size_t file_aad_size
-    cdef uint8_t* aad                   # buffer for the AAD of one module
+    cdef uint8_t* aad                   # buffer for one module's AAD
     cdef int64_t row_group
     cdef int64_t column
     cdef object column_name
-    cdef uint8_t* scratch               # plaintext of the module opened last
+    cdef uint8_t* scratch               # plaintext from the module that was opened last
     cdef size_t scratch_size
-    cdef int busy                       # a module is being sealed or opened; atomic
+    cdef int busy                       # 1 while a module is sealed or opened. Atomic
 
     cdef int _enter(self) except -1 nogil
     cdef uint8_t* _reserve(self, size_t size) except NULL nogil
@@ -50,12 +50,12 @@ cdef class GcmModuleCipher(ModuleCipher):
     cdef int _refuse(self, int module, int page) except -1 nogil
     cdef dict _place(self, int module, int page)
 
-    # Overridden for the other layouts of modules (variants.pyx).
-    # Stored size of a module minus its ciphertext, in bytes.
+    # Subclasses for other module layouts override these functions (variants.pyx).
+    # Returns a module's stored size minus its ciphertext's size, in bytes.
     cdef int64_t _overhead_of(self, int module) noexcept nogil
     cdef int64_t _build_aad(self, int module, int page) except -1 nogil
-    # Opens a module of checked framing. Returns 1 if the module is authentic; else 0, with out zeroed.
+    # Opens a module whose framing was checked. Returns 1 if the module is authentic. Otherwise zeroes out, returns 0.
     cdef int _try_open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil
     cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
-    # Whether the body of a data page V2 is one module, if the length fields fit both layouts of page bodies.
+    # Returns whether a V2 data page's body is one module. Called if its length fields fit both page body layouts.
     cdef int _is_one_module(self, int page, const uint8_t* data, int64_t size) except -1 nogil

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""GcmModuleCipher: AES_GCM_V1 for the modules of one column chunk, or for the footer (Encryption.md, 5.1)."""
+"""GcmModuleCipher: AES_GCM_V1 for the modules in one column chunk, or for the footer (Encryption.md, 5.1)."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -16,26 +16,26 @@ from fastpq.encryption.modules cimport (
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import CryptoError, FormatError, LimitError, TagVerificationError
 
-cdef int64_t LARGEST_MODULE = 0x7fffffff                # bytes; page headers and EVP have signed 32-bit sizes
-cdef size_t LARGEST_FILE_AAD = 1 << 16                  # bytes; every module authenticates the AAD anew
-cdef int64_t GIL_SIZE = 4096                            # bytes; smaller modules are sealed faster than the GIL is released
-cdef size_t SLACK = 64                                  # bytes; kernels may load whole words past the end
+cdef int64_t LARGEST_MODULE = 0x7fffffff                # in bytes, because page headers and EVP have signed 32-bit sizes
+cdef size_t LARGEST_FILE_AAD = 1 << 16                  # in bytes, because every module authenticates the whole AAD again
+cdef int64_t GIL_SIZE = 4096                            # in bytes. Releasing the GIL takes longer than sealing a smaller module
+cdef size_t SLACK = 64                                  # in bytes, because kernels may load whole words past the end
 
 
 cdef class GcmModuleCipher(ModuleCipher):
-    """AES-GCM for the modules of one column chunk, or for the footer (Encryption.md, 5.1).
+    """AES-GCM for the modules in one column chunk, or for the footer (Encryption.md, 5.1).
 
     Args:
         key: an AesKey.
         file_aad: the AAD prefix, if any, and ``aad_file_unique``.
-        row_group: ordinal of the row group; 0 for the footer.
-        column: ordinal of the column; 0 for the footer.
-        column_name: name of the column in errors, in place of the ordinal.
-        levels_in_clear: seal data pages V2 as parquet-java does, with the levels in front of the module, not inside.
+        row_group: the row group's ordinal. 0 for the footer.
+        column: the column's ordinal. 0 for the footer.
+        column_name: column name, which errors show instead of the ordinal.
+        levels_in_clear: seal V2 data pages as parquet-java does: the levels stay unencrypted, in front of the module.
 
     Raises:
-        CryptoError: an ordinal is not one of 0 to 32767.
-        LimitError: file_aad is longer than 64 KiB.
+        CryptoError: an ordinal is outside 0 to 32767.
+        LimitError: file_aad has more than 64 KiB.
     """
 
     def __cinit__(self, AesKey key not None, bytes file_aad not None, row_group=0, column=0, str column_name=None,
@@ -43,7 +43,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         check_ordinal("row group", row_group)
         check_ordinal("column", column)
         if len(file_aad) > LARGEST_FILE_AAD:
-            raise LimitError(f"an AAD of {len(file_aad)} bytes: prefix and file identifier have at most {LARGEST_FILE_AAD}")
+            raise LimitError(f"an AAD of {len(file_aad)} bytes: prefix and file identifier can have at most {LARGEST_FILE_AAD}")
         self.overhead = MODULE_OVERHEAD
         self.authenticates = True
         self.context = GcmContext(key)
@@ -76,14 +76,14 @@ cdef class GcmModuleCipher(ModuleCipher):
 
     cdef const uint8_t* open_header(self, bint* dictionary, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
-        # Metadata may be wrong about the first page: old writers let data_page_offset point to the dictionary page. The
-        # module type is part of the AAD: a header opens only as the kind of page it was sealed for.
+        # Metadata may be wrong about the first page: old writers' data_page_offset points to the dictionary page. The module
+        # type is part of the AAD, so a header opens only as the page type that it was sealed for.
         cdef int module = DICTIONARY_PAGE_HEADER if dictionary[0] else DATA_PAGE_HEADER
-        cdef int other = DATA_PAGE_HEADER if dictionary[0] else DICTIONARY_PAGE_HEADER
+        cdef int other_module = DATA_PAGE_HEADER if dictionary[0] else DICTIONARY_PAGE_HEADER
         cdef int64_t size = self._framed_size(module, page, data, available)
         cdef uint8_t* out = self._reserve(<size_t>(size - MODULE_OVERHEAD))
         if not self._try_open(module, page, data, size, out):
-            if page != 0 or not self._try_open(other, page, data, size, out):
+            if page != 0 or not self._try_open(other_module, page, data, size, out):
                 self._refuse(module, page)
             dictionary[0] = not dictionary[0]
         stored_size[0] = size
@@ -92,8 +92,8 @@ cdef class GcmModuleCipher(ModuleCipher):
 
     cdef const uint8_t* open_v2(self, int page, const uint8_t* data, int64_t size, int64_t levels_size,
                                 const uint8_t** levels, int64_t* values_size) except NULL nogil:
-        # One module of levels and values (Arrow, arrow-rs, Polars), or a module of the values behind levels in the clear
-        # (parquet-java); Encryption.md does not distinguish page versions.
+        # The page is either one module with levels and values (Arrow, arrow-rs, Polars), or unencrypted levels in front of a
+        # module with the values (parquet-java). Encryption.md does not distinguish page versions.
         cdef bint behind_levels = (0 < levels_size <= size - LENGTH_SIZE
                                    and load_u32(data + levels_size) == size - levels_size - LENGTH_SIZE)
         if behind_levels and load_u32(data) == size - LENGTH_SIZE:
@@ -118,7 +118,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         return size - self._overhead_of(module)
 
     def open_body(self, int module, int page, const uint8_t[::1] stored not None, int64_t levels_size):
-        """The plaintext of a stored page body; arguments, result and errors as of ModuleCipher.open_body."""
+        """Open a stored page body. Arguments, result and errors are as in ModuleCipher.open_body."""
         cdef int64_t values_size = 0
         cdef uint8_t nothing = 0
         cdef const uint8_t* data = &stored[0] if stored.shape[0] else &nothing
@@ -147,24 +147,24 @@ cdef class GcmModuleCipher(ModuleCipher):
         return self._seal(module, page, plain + before, size - before, out + before)
 
     cpdef object seal(self, int module, int page, object plain):
-        """The stored form of a module: length, nonce, ciphertext and, but for page bodies under AES-CTR, tag.
+        """Seal a module: return its length, nonce, ciphertext and tag. Page bodies with AES-CTR have no tag.
 
         Args:
             module: a ModuleType.
-            page: ordinal of the data page; not used for other modules.
+            page: the data page's ordinal. Other modules do not use it.
             plain: a contiguous buffer.
 
         Raises:
-            CryptoError: an ordinal over 32767, or too many encryptions with the key.
-            LimitError: a module over 2^31 - 1 bytes.
+            CryptoError: an ordinal is over 32767, or the key has done too many encryptions.
+            LimitError: the module would have more than 2^31 - 1 bytes.
         """
         cdef Py_buffer view
         cdef uint8_t* out
         PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
         try:
             self._check_plain(module, page, view.len)
-            stored = PyBytes_FromStringAndSize(NULL, view.len + self._overhead_of(module))
-            out = <uint8_t*>PyBytes_AS_STRING(stored)
+            stored_module = PyBytes_FromStringAndSize(NULL, view.len + self._overhead_of(module))
+            out = <uint8_t*>PyBytes_AS_STRING(stored_module)
             if view.len < GIL_SIZE:
                 self._seal(module, page, <const uint8_t*>view.buf, view.len, out)
             else:
@@ -172,55 +172,55 @@ cdef class GcmModuleCipher(ModuleCipher):
                     self._seal(module, page, <const uint8_t*>view.buf, view.len, out)
         finally:
             PyBuffer_Release(&view)
-        return stored
+        return stored_module
 
     cpdef object seal_body(self, int module, int page, object plain, int64_t levels_size):
-        """The stored form of a page body; arguments as of ModuleCipher.seal_body, errors as of seal."""
+        """Seal a page body. Arguments are as in ModuleCipher.seal_body, and errors are as in seal."""
         if not self.levels_in_clear or levels_size == 0:
             return self.seal(module, page, plain)
         view = memoryview(plain)
         return bytes(view[:levels_size]) + self.seal(module, page, view[levels_size:])
 
     def sign(self, const uint8_t[::1] footer not None):
-        """The signature of a plaintext footer: nonce and tag of its encryption, without the ciphertext.
+        """Return a plaintext footer's signature: the nonce and tag from its encryption, without the ciphertext.
 
         Args:
             footer: the serialized FileMetaData.
 
         Raises:
-            CryptoError: too many encryptions with the key.
-            LimitError: a footer over 2^31 - 1 bytes.
+            CryptoError: the key has done too many encryptions.
+            LimitError: the footer has more than 2^31 - 1 bytes.
         """
-        sealed = self.seal(FOOTER, 0, footer)
-        return sealed[LENGTH_SIZE:LENGTH_SIZE + NONCE_SIZE] + sealed[-TAG_SIZE:]
+        sealed_footer = self.seal(FOOTER, 0, footer)
+        return sealed_footer[LENGTH_SIZE:LENGTH_SIZE + NONCE_SIZE] + sealed_footer[-TAG_SIZE:]
 
     def verify_signature(self, const uint8_t[::1] footer, const uint8_t[::1] signature):
-        """Check the signature of a plaintext footer (Encryption.md, 5.5).
+        """Verify a plaintext footer's signature (Encryption.md, 5.5).
 
         Args:
             footer: the serialized FileMetaData, exactly as stored.
-            signature: nonce and tag, from behind the footer.
+            signature: the nonce and the tag that follow the footer.
 
         Raises:
-            FormatError: the signature has not 28 bytes.
-            TagVerificationError: the footer was altered, or key or AAD prefix are wrong.
+            FormatError: the signature does not have 28 bytes.
+            TagVerificationError: the footer was altered, or the key or the AAD prefix is wrong.
         """
         cdef int64_t size = footer.shape[0]
-        cdef bint same
+        cdef bint is_authentic
         if signature.shape[0] != NONCE_SIZE + TAG_SIZE or not 0 < size <= LARGEST_MODULE - MODULE_OVERHEAD:
-            raise FormatError(f"a footer of {size} bytes with a signature of {signature.shape[0]}, not 28", module="FOOTER")
+            raise FormatError(f"a footer of {size} bytes with a signature of {signature.shape[0]} bytes, not 28", module="FOOTER")
         self._enter()
         try:
-            same = self.context.verify(self.aad, self._build_aad(FOOTER, 0), &footer[0], size, &signature[0])
+            is_authentic = self.context.verify(self.aad, self._build_aad(FOOTER, 0), &footer[0], size, &signature[0])
         finally:
-            fastpq_give(&self.busy)
-        if not same:
+            fastpq_release(&self.busy)
+        if not is_authentic:
             raise TagVerificationError("the footer's signature does not match: wrong key, wrong AAD or altered bytes",
                                        module="FOOTER")
 
     cdef int _enter(self) except -1 nogil:
-        # Two threads with one context could encrypt under each other's nonce: refused here, not just documented.
-        if fastpq_take(&self.busy):
+        # Two threads that share a context could encrypt under each other's nonce. This is refused, not just documented.
+        if fastpq_acquire(&self.busy):
             with gil:
                 raise CryptoError("a module cipher was used by two threads at the same time")
         return 0
@@ -232,49 +232,49 @@ cdef class GcmModuleCipher(ModuleCipher):
         return build_aad(self.file_aad_data, self.file_aad_size, module, self.row_group, self.column, page, self.aad)
 
     cdef uint8_t* _reserve(self, size_t size) except NULL nogil:
-        cdef size_t wanted = size + SLACK
-        if self.scratch_size < wanted:
+        cdef size_t capacity = size + SLACK
+        if self.scratch_size < capacity:
             free(self.scratch)
-            wanted += wanted >> 2
-            self.scratch = <uint8_t*>malloc(wanted)
-            self.scratch_size = wanted if self.scratch != NULL else 0
+            capacity += capacity >> 2
+            self.scratch = <uint8_t*>malloc(capacity)
+            self.scratch_size = capacity if self.scratch != NULL else 0
             if self.scratch == NULL:
                 with gil:
                     raise MemoryError()
         return self.scratch
 
     cdef int64_t _framed_size(self, int module, int page, const uint8_t* data, int64_t available) except -1 nogil:
-        """The stored size of a module by its length field; at most available bytes."""
+        """Return a module's stored size by its length field. It is at most the number of available bytes."""
         cdef int64_t size = available, least = self._overhead_of(module)
         if available >= LENGTH_SIZE:
             size = LENGTH_SIZE + <int64_t>load_u32(data)
         if available < least or size < least or size > available:
             with gil:
-                raise FormatError(f"an encrypted module of {size} bytes where it may have {least} to {available}",
+                raise FormatError(f"an encrypted module of {size} bytes, but it can have only {least} to {available}",
                                   **self._place(module, page))
         return size
 
     cdef int _check_plain(self, int module, int page, int64_t size) except -1 nogil:
         if size > LARGEST_MODULE - self._overhead_of(module):
             with gil:
-                raise LimitError(f"a module of {size} bytes: encrypted, it would be over 2^31 - 1 bytes",
+                raise LimitError(f"a module of {size} bytes would have more than 2^31 - 1 bytes when it is encrypted",
                                  **self._place(module, page))
         return 0
 
     cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil:
-        cdef int64_t claimed = 0, least = self._overhead_of(module)
+        cdef int64_t length = 0, least = self._overhead_of(module)
         if size >= least and size <= LARGEST_MODULE:
-            claimed = LENGTH_SIZE + <int64_t>load_u32(data)
-            if claimed == size:
+            length = LENGTH_SIZE + <int64_t>load_u32(data)
+            if length == size:
                 return 0
         with gil:
             if not least <= size <= LARGEST_MODULE:
                 raise FormatError(f"an encrypted module of {size} bytes", **self._place(module, page))
-            raise FormatError(f"an encrypted module of {size} bytes whose length field says {claimed}",
+            raise FormatError(f"an encrypted module of {size} bytes whose length field says {length}",
                               **self._place(module, page))
 
     cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
-        """Open a module of checked framing into out; raises if the module is not authentic, with out zeroed."""
+        """Open a module whose framing was checked into out. If it is not authentic, zero out and raise."""
         if not self._try_open(module, page, data, size, out):
             self._refuse(module, page)
         return 0
@@ -284,7 +284,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         try:
             return self.context.open(self.aad, self._build_aad(module, page), data + LENGTH_SIZE, size - MODULE_OVERHEAD, out)
         finally:
-            fastpq_give(&self.busy)
+            fastpq_release(&self.busy)
 
     cdef int _refuse(self, int module, int page) except -1 nogil:
         with gil:
@@ -301,11 +301,11 @@ cdef class GcmModuleCipher(ModuleCipher):
             store_u32(out, <uint32_t>(size + MODULE_OVERHEAD - LENGTH_SIZE))
             self.context.seal(self.aad, self._build_aad(module, page), plain, size, out + LENGTH_SIZE)
         finally:
-            fastpq_give(&self.busy)
+            fastpq_release(&self.busy)
         return 0
 
     cdef dict _place(self, int module, int page):
-        """Context of an error about a module: type, row group, column and page."""
+        """Return the context for an error about a module: its type, row group, column and page."""
         place = {"module": ModuleType(module).name}
         if has_chunk(module):
             place["row_group"] = self.row_group

@@ -1,7 +1,7 @@
 # distutils: language = c
-"""The module types of Parquet Modular Encryption and the one AAD builder (Encryption.md, 4.4).
+"""The module types in Parquet Modular Encryption, and the only function that builds an AAD (Encryption.md, 4.4).
 
-Compiled, because the compiled page loop needs an AAD for every page header and every page body.
+It is compiled, because the compiled page loop needs an AAD for every page header and every page body.
 """
 
 from enum import IntEnum
@@ -63,34 +63,34 @@ cdef int64_t build_aad(const uint8_t* file_aad, size_t file_aad_size, int module
 
 cdef int _refuse_ordinal(int index, int64_t ordinal, int module) except -1 nogil:
     with gil:
-        what = ("row group", "column", "page")[index]
-        raise CryptoError(f"{what} ordinal {ordinal}: an encrypted file has {what} ordinals of 0 to {LARGEST_ORDINAL}",
+        name = ("row group", "column", "page")[index]
+        raise CryptoError(f"{name} ordinal {ordinal}: an encrypted file has {name} ordinals of 0 to {LARGEST_ORDINAL}",
                           module=ModuleType(module).name)
 
 
 def module_aad(const uint8_t[::1] file_aad, int module, int64_t row_group=-1, int64_t column=-1, int64_t page=-1):
-    """The AAD of a module (Encryption.md, 4.4).
+    """Build a module's AAD (Encryption.md, 4.4).
 
     Args:
         file_aad: the AAD prefix, if any, and ``aad_file_unique``.
         module: a ModuleType.
-        row_group: ordinal, not used for the footer.
-        column: ordinal, not used for the footer.
-        page: ordinal of the data page in its chunk, used for data pages and their headers alone.
+        row_group: the row group's ordinal. The footer has none.
+        column: the column's ordinal. The footer has none.
+        page: the data page's ordinal in its chunk. Only data pages and their headers have one.
 
     Returns:
-        The bytes to authenticate.
+        The additional authenticated data, as bytes.
 
     Raises:
-        CryptoError: not a module type, or an ordinal for this type is not one of 0 to 32767.
+        CryptoError: the module type is unknown, or an ordinal that it needs is outside 0 to 32767.
     """
     cdef size_t size = <size_t>file_aad.shape[0]
-    cdef uint8_t* room = <uint8_t*>malloc(size + AAD_SUFFIX_SIZE)
-    cdef int64_t written
-    if room == NULL:
+    cdef uint8_t* out = <uint8_t*>malloc(size + AAD_SUFFIX_SIZE)
+    cdef int64_t aad_size
+    if out == NULL:
         raise MemoryError()
     try:
-        written = build_aad(&file_aad[0] if size else NULL, size, module, row_group, column, page, room)
-        return (<char*>room)[:written]
+        aad_size = build_aad(&file_aad[0] if size else NULL, size, module, row_group, column, page, out)
+        return (<char*>out)[:aad_size]
     finally:
-        free(room)
+        free(out)

@@ -1,4 +1,4 @@
-"""The part of OpenSSL's interface (3.0 and later) that fastpq uses."""
+"""OpenSSL functions that fastpq calls. They exist in OpenSSL 3.0 and later."""
 
 from libc.stdint cimport uint8_t
 

@@ -1,11 +1,13 @@
-"""Encryption and decryption properties of a file: explicit keys by column path, algorithm, and policies of the reader."""
+"""Properties that encrypt or decrypt one file: explicit keys by column path, the algorithm and the reader's policies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Literal, NoReturn, TypeVar, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
+from fastpq.encryption.audit import AuditLog, KeyUse, check_audit
 from fastpq.encryption.evp import AesKey
+from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
 from fastpq.errors import SchemaError
 from fastpq.options import check_switch
 
@@ -14,149 +16,169 @@ Key = AesKey | KeyBytes
 ColumnPath = str | tuple[str, ...]
 KeyRetriever = Callable[[bytes], Key | None]
 Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
-Unlisted = Literal["plaintext", "footer_key"]
+Unlisted = Literal["plaintext", "footer_key", "raise"]
 V2Layout = Literal["arrow", "parquet-java"]
+ForReader = Literal["duckdb"]
 
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 DEFAULT_ALGORITHM: Algorithm = "AES_GCM_V1"
 DEFAULT_ALLOWED_ALGORITHMS: tuple[Algorithm, ...] = ("AES_GCM_V1",)
 DEFAULT_V2_LAYOUT: V2Layout = "arrow"
+MOST_NAMES = 20     # largest number of column names in a message
 
 T = TypeVar("T")
-# Mapping is invariant in its keys, so Mapping[ColumnPath, bytes] admits no dict[str, bytes]; Mapping[PathT, bytes] does.
+# Mapping is invariant in its keys: Mapping[ColumnPath, bytes] does not accept a dict[str, bytes], but Mapping[PathT, bytes] does.
 PathT = TypeVar("PathT", bound=ColumnPath)
 
 
-class _Secret:
-    """Base class of key holders, which cannot be copied or pickled; subclasses show no key in their repr."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} holds keys and cannot be copied or pickled")
-
-
 class PathMap(Generic[T]):
-    """Values by column path; the path of a group covers all columns in the group.
+    """Values by column path. A group's path covers all columns in the group.
 
     Args:
-        entries: values by dotted string (``"a.b"`` is ``b`` in ``a``, or a column of this name) or by tuple of names.
+        entries: values by path. A path is a dotted string (``"a.b"`` is ``b`` in ``a``, or a column with this name) or a tuple
+            of names.
 
     Attributes:
-        is_given: whether there are any.
+        has_entries: whether there is any entry.
 
     Raises:
-        SchemaError: a path is there as a string and as a tuple.
-        TypeError: a path is neither string nor tuple.
+        SchemaError: the same path is spelled both as a string and as a tuple.
+        TypeError: a path is neither a string nor a tuple.
     """
 
-    __slots__ = ("_dotted", "_exact", "is_given")
+    __slots__ = ("_by_dotted_path", "_by_names", "has_entries")
 
     def __init__(self, entries: Mapping[PathT, T]) -> None:
-        self._dotted: dict[str, T] = {}
-        self._exact: dict[tuple[str, ...], T] = {}
-        self.is_given = bool(entries)
+        self._by_dotted_path: dict[str, T] = {}
+        self._by_names: dict[tuple[str, ...], T] = {}
+        self.has_entries = bool(entries)
         for path, value in entries.items():
             check_path(path)
             if isinstance(path, str):
-                self._dotted[path] = value
+                self._by_dotted_path[path] = value
             else:
-                self._exact[path] = value
-        for names in self._exact:
-            if ".".join(names) in self._dotted:
+                self._by_names[path] = value
+        for names in self._by_names:
+            if ".".join(names) in self._by_dotted_path:
                 raise SchemaError(f"two keys for the column path {'.'.join(names)}")
 
     def __len__(self) -> int:
-        return len(self._dotted) + len(self._exact)
+        return len(self._by_dotted_path) + len(self._by_names)
 
     def find(self, path: tuple[str, ...]) -> T | None:
-        """The value of the longest path that covers a column, or None."""
-        if not self.is_given:
+        """Return the value for the longest path that covers a column, or None."""
+        if not self.has_entries:
             return None
         for size in range(len(path), 0, -1):
             covering = path[:size]
-            if covering in self._exact:
-                return self._exact[covering]
-            dotted = ".".join(covering)
-            if dotted in self._dotted:
-                return self._dotted[dotted]
+            if covering in self._by_names:
+                return self._by_names[covering]
+            dotted_path = ".".join(covering)
+            if dotted_path in self._by_dotted_path:
+                return self._by_dotted_path[dotted_path]
         return None
 
+    def merged(self, others: PathMap[None], value: T) -> PathMap[T]:
+        """Return a map with the same entries, and with one value for each path of another map."""
+        result: PathMap[T] = PathMap({})
+        result._by_dotted_path = {**dict.fromkeys(others._by_dotted_path, value), **self._by_dotted_path}
+        result._by_names = {**dict.fromkeys(others._by_names, value), **self._by_names}
+        result.has_entries = self.has_entries or others.has_entries
+        return result
+
     def paths(self) -> list[str]:
-        """All paths, dotted."""
-        return [*self._dotted, *map(".".join, self._exact)]
+        """Return all paths as dotted strings."""
+        return [*self._by_dotted_path, *map(".".join, self._by_names)]
 
-    def unknown(self, columns: Iterable[tuple[str, ...]]) -> list[str]:
-        """Paths, dotted, that cover none of the columns."""
-        covering = {path[:size] for path in columns for size in range(1, len(path) + 1)}
-        dotted = {".".join(path) for path in covering}
-        missing = [path for path in self._dotted if path not in dotted]
-        return missing + [".".join(path) for path in self._exact if path not in covering]
+    def unknown_paths(self, columns: Iterable[tuple[str, ...]]) -> list[str]:
+        """Return the paths, as dotted strings, that cover none of the columns."""
+        covering_paths = {path[:size] for path in columns for size in range(1, len(path) + 1)}
+        dotted_paths = {".".join(path) for path in covering_paths}
+        unknown_paths = [path for path in self._by_dotted_path if path not in dotted_paths]
+        return unknown_paths + [".".join(path) for path in self._by_names if path not in covering_paths]
 
 
-class ColumnEncryptionProperties(_Secret):
-    """How one column, or every column of a group, is encrypted.
+class ColumnEncryptionProperties(KeyHolder):
+    """How one column, or each column in a group, is encrypted.
 
     Args:
-        key: 16, 24 or 32 bytes, copied; None for the footer key.
-        key_metadata: stored in the clear; readers find the column key by these bytes.
+        key: 16, 24 or 32 bytes, which are copied. None means the footer key.
+        key_metadata: bytes that are stored unencrypted. Readers find the column key by them.
 
     Raises:
-        CryptoError: a key of another length.
-        TypeError: key metadata of another type than bytes.
+        CryptoError: the key has another length.
+        TypeError: key_metadata is not bytes.
     """
 
-    __slots__ = ("key", "key_metadata")
+    __slots__ = ("key", "key_metadata", "use")
 
+    @hides_arguments
     def __init__(self, key: Key | None = None, *, key_metadata: bytes | None = None) -> None:
         if key is None and key_metadata is not None:
-            raise ValueError("key_metadata belongs to a column key: that of the footer key is footer_key_metadata")
+            raise ValueError("key_metadata needs a column key: the key metadata of the footer key are footer_key_metadata")
         self.key = None if key is None else as_key(key)
         self.key_metadata = _checked_bytes("key_metadata", key_metadata)
+        self.use: KeyUse | None = None      # how a CryptoFactory wrapped the key, for audits
 
     def __repr__(self) -> str:
         key = "the footer key" if getattr(self, "key", None) is None else "a column key"
         return f"<ColumnEncryptionProperties with {key}>"
 
 
-class FileEncryptionProperties(_Secret):
+class FileEncryptionProperties(KeyHolder):
     """How a file is encrypted (Encryption.md).
 
     Args:
-        footer_key: 16, 24 or 32 bytes, copied.
-        column_keys: keys or ColumnEncryptionProperties by column path. A path is a dotted string or a tuple of names. The path
-            of a group covers every column in the group; the longest path to a column holds.
-        footer_key_metadata: stored in the clear; readers find the footer key by these bytes.
-        plaintext_footer: leave the footer readable without a key, and sign the footer (5.5). Everybody can read the schema, row
-            counts and plaintext columns; of encrypted columns only path, type, encodings, codec and number of values, and place
-            and size of the pages.
-        algorithm: ``"AES_GCM_V1"``; or ``"AES_GCM_CTR_V1"``, with pages encrypted but not authenticated (4.2.2).
-        aad_prefix: identifier of the file, verified by readers (4.4.1).
-        store_aad_prefix: keep the prefix in the file; else readers have to supply the prefix.
-        encrypt_unlisted: treatment of columns outside of column_keys: ``"plaintext"``, or ``"footer_key"`` to encrypt with the
-            footer key. None stands for ``"plaintext"`` if there are column keys, else for ``"footer_key"``: the whole file under
-            one key.
-        v2_layout: layout of encrypted data pages V2, not the same in all implementations: ``"arrow"`` (Arrow, arrow-rs, Polars)
-            encrypts the whole body; ``"parquet-java"`` (Spark) leaves levels, and so places of nulls and lists, in the clear.
+        footer_key: 16, 24 or 32 bytes, which are copied.
+        column_keys: keys or ColumnEncryptionProperties by column path. A path is a dotted string or a tuple of names. A group's
+            path covers every column in the group. If several paths cover a column, the longest one decides.
+        footer_key_metadata: bytes that are stored unencrypted. Readers find the footer key by them.
+        plaintext_footer: leave the footer readable without a key, and sign it (5.5). Everybody can then read the schema, the
+            row counts and the plaintext columns. They can also read an encrypted column's path, type, encodings, codec and value
+            count, and where its pages are and how large they are.
+        algorithm: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, which encrypts pages but does not authenticate them (4.2.2).
+        aad_prefix: the file's identifier, which readers verify (4.4.1).
+        store_aad_prefix: store the prefix in the file. If False, readers have to supply it.
+        unlisted: what happens to columns that column_keys does not name. ``"footer_key"`` encrypts them with the footer key,
+            ``"plaintext"`` leaves them unencrypted, ``"raise"`` refuses to write a file that has such columns. None means
+            ``"footer_key"``, unless there are column keys and a plaintext footer. Then nothing is assumed: a file that has
+            such columns is refused with a SchemaError that names them.
+        encrypt_unlisted: another name for ``unlisted``.
+        plaintext_columns: paths of columns that stay unencrypted, whatever ``unlisted`` says. ``"raise"`` accepts them. A path is
+            as in column_keys. If paths here and there cover a column, the longest one decides.
+        v2_layout: layout for encrypted V2 data pages, which differs between implementations. ``"arrow"`` (Arrow, arrow-rs,
+            Polars) encrypts the whole body. ``"parquet-java"`` (Spark) leaves the levels unencrypted, and with them the
+            positions of nulls and lists.
+        for_reader: ``"duckdb"`` writes DuckDB's dialect, the only one that DuckDB reads with filters. Its AADs are empty: modules
+            can be moved from one place or file to another unnoticed, as in DuckDB's own files. Other readers refuse such a file,
+            and fastpq needs ``allow_duckdb_dialect``. None writes the format's standard.
+        audit: log that records which keys each new file gets.
 
     Raises:
-        CryptoError: a key of another length.
-        SchemaError: two spellings of one column path.
-        ValueError, TypeError: options unknown, contradictory or of a wrong type; None as the key of a column.
+        CryptoError: a key has another length.
+        SchemaError: a column path is there in two spellings, or both in column_keys and in plaintext_columns.
+        ValueError, TypeError: an option is unknown, contradicts another or has a wrong type, or a column's key is None.
     """
 
     __slots__ = (
+        "_treatments",
         "aad_prefix",
         "algorithm",
+        "audit",
+        "audited_file",
         "column_keys",
-        "encrypt_unlisted",
         "footer_key",
         "footer_key_metadata",
+        "footer_use",
+        "for_reader",
+        "plaintext_columns",
         "plaintext_footer",
         "store_aad_prefix",
+        "unlisted",
         "v2_layout",
     )
 
+    @hides_arguments
     def __init__(
         self,
         footer_key: Key,
@@ -167,75 +189,174 @@ class FileEncryptionProperties(_Secret):
         algorithm: Algorithm = DEFAULT_ALGORITHM,
         aad_prefix: bytes | None = None,
         store_aad_prefix: bool = True,
+        unlisted: Unlisted | None = None,
         encrypt_unlisted: Unlisted | None = None,
+        plaintext_columns: Iterable[ColumnPath] = (),
         v2_layout: V2Layout = DEFAULT_V2_LAYOUT,
+        for_reader: ForReader | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
+        check_audit(audit)
         check_algorithm("algorithm", algorithm)
-        _check_choice("encrypt_unlisted", encrypt_unlisted, (None, *get_args(Unlisted)))
+        check_unlisted("unlisted", unlisted)
+        _check_choice("for_reader", for_reader, (None, *get_args(ForReader)))
+        check_unlisted("encrypt_unlisted", encrypt_unlisted)
+        if None not in (unlisted, encrypt_unlisted) and unlisted != encrypt_unlisted:
+            raise ValueError("encrypt_unlisted is another name for unlisted: they cannot differ")
         _check_choice("v2_layout", v2_layout, get_args(V2Layout))
         check_switch("plaintext_footer", plaintext_footer)
         check_switch("store_aad_prefix", store_aad_prefix)
         if not (store_aad_prefix or aad_prefix):
-            raise ValueError("store_aad_prefix=False without an aad_prefix")
+            raise ValueError("store_aad_prefix=False needs an aad_prefix")
         self.footer_key = as_key(footer_key)
         self.footer_key_metadata = _checked_bytes("footer_key_metadata", footer_key_metadata)
         self.column_keys: PathMap[ColumnEncryptionProperties] = PathMap(
             {path: _as_column_properties(key) for path, key in _mapping(column_keys).items()}
         )
+        self.plaintext_columns: PathMap[None] = PathMap(dict.fromkeys(as_paths("plaintext_columns", plaintext_columns)))
+        self._treatments = _treatments(self.column_keys, self.plaintext_columns)
         self.plaintext_footer = plaintext_footer
+        self.for_reader: ForReader | None = for_reader
         self.algorithm: Algorithm = algorithm
         self.v2_layout: V2Layout = v2_layout
         self.aad_prefix = _checked_bytes("aad_prefix", aad_prefix) or None
         self.store_aad_prefix = store_aad_prefix
-        self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
+        if for_reader == "duckdb":
+            self._check_for_duckdb(unlisted or encrypt_unlisted)
+        self.audit = audit
+        # what a CryptoFactory has recorded: how it wrapped the footer key, and the file that the wrapped keys are for
+        self.footer_use: KeyUse | None = None
+        self.audited_file: str | None = None
+        is_open_question = plaintext_footer and self.column_keys.has_entries
+        self.unlisted: Unlisted | None = unlisted or encrypt_unlisted or (None if is_open_question else "footer_key")
+
+    def _check_for_duckdb(self, unlisted: Unlisted | None) -> None:
+        """Refuse what DuckDB's dialect does not have."""
+        is_uniform = not (self.column_keys.has_entries or self.plaintext_columns.has_entries) and unlisted in (None, "footer_key")
+        has_prefix = self.aad_prefix is not None or self.footer_key_metadata is not None
+        if not is_uniform or self.plaintext_footer or has_prefix or self.algorithm != DEFAULT_ALGORITHM:
+            raise ValueError(
+                'for_reader="duckdb" takes a footer key alone: DuckDB\'s dialect has no column keys, plaintext columns, '
+                "plaintext footers, AAD prefixes, key metadata or other algorithms"
+            )
+
+    @property
+    def encrypt_unlisted(self) -> Unlisted | None:
+        """Another name for ``unlisted``."""
+        return self.unlisted
 
     def column(self, path: tuple[str, ...]) -> ColumnEncryptionProperties | None:
-        """How a column is encrypted; None for a plaintext column.
+        """Return how a column is encrypted, or None for a plaintext column.
 
         Args:
-            path: names of the groups and of the leaf.
+            path: the names of the column's groups, and its own name.
+
+        Raises:
+            SchemaError: column_keys does not name the column, and ``unlisted`` refuses such columns.
         """
-        found = self.column_keys.find(path)
-        if found is None and self.encrypt_unlisted == "footer_key":
-            return ColumnEncryptionProperties()
-        return found
+        treatment = self._treatments.find(path)
+        if treatment is not None:
+            return None if treatment is PLAINTEXT else treatment
+        match self.unlisted:
+            case "footer_key":
+                return ColumnEncryptionProperties()
+            case "plaintext":
+                return None
+        self.check_listed([path])
+        raise AssertionError("check_listed refuses a column that is not listed")
+
+    def check_listed(self, paths: Iterable[tuple[str, ...]]) -> None:
+        """Refuse columns that column_keys does not name, unless ``unlisted`` says what happens to them.
+
+        Args:
+            paths: leaf column paths in the schema.
+
+        Raises:
+            SchemaError: there are such columns. The message names them.
+        """
+        if self.unlisted not in (None, "raise"):
+            return
+        names = [".".join(path) for path in paths if self._treatments.find(path) is None]
+        if not names:
+            return
+        shown_names = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else "")
+        if self.unlisted == "raise":
+            raise SchemaError(
+                f'columns without a key of their own: {shown_names} (unlisted="raise" refuses them. Give them a key in '
+                "column_keys, or name them in plaintext_columns, if they may stay readable to everybody)"
+            )
+        raise SchemaError(
+            f"columns without a key of their own: {shown_names}. With a plaintext footer say what happens to them: "
+            'unlisted="footer_key" encrypts them with the footer key, unlisted="plaintext" leaves them readable to everybody'
+        )
+
+    def with_aad_prefix(self, aad_prefix: bytes, *, store_aad_prefix: bool = True) -> FileEncryptionProperties:
+        """Return the same keys with another AAD prefix, for one file of a dataset.
+
+        Args:
+            aad_prefix, store_aad_prefix: as for the class.
+        """
+        duplicate = _duplicate(self)
+        duplicate.aad_prefix, duplicate.store_aad_prefix = _checked_bytes("aad_prefix", aad_prefix), store_aad_prefix
+        return duplicate
+
+    def with_columns(
+        self,
+        column_keys: Mapping[PathT, ColumnEncryptionProperties],
+        *,
+        unlisted: Unlisted,
+        aad_prefix: bytes | None,
+        store_aad_prefix: bool,
+    ) -> FileEncryptionProperties:
+        """Return the same footer key and settings for other columns, and another AAD prefix.
+
+        Args:
+            column_keys, unlisted, aad_prefix, store_aad_prefix: as for the class.
+        """
+        duplicate = self.with_aad_prefix(b"", store_aad_prefix=store_aad_prefix)
+        duplicate.column_keys, duplicate.unlisted, duplicate.aad_prefix = PathMap(column_keys), unlisted, aad_prefix
+        duplicate.plaintext_columns, duplicate._treatments = PathMap({}), duplicate.column_keys
+        return duplicate
 
     def __repr__(self) -> str:
-        if not hasattr(self, "encrypt_unlisted"):       # in the traceback of an __init__ that failed
+        if not hasattr(self, "unlisted"):       # __init__ failed, and a traceback shows the object
             return "<FileEncryptionProperties, unfinished>"
-        listed = f"{len(self.column_keys)} column paths, others {self.encrypt_unlisted}"
-        return f"<FileEncryptionProperties: footer key, {listed}>"
+        column_keys = f"{len(self.column_keys)} column paths, others {self.unlisted or 'refused'}"
+        return f"<FileEncryptionProperties: footer key, {column_keys}>"
 
 
-class FileDecryptionProperties(_Secret):
+class FileDecryptionProperties(KeyHolder):
     """How an encrypted file is read (Encryption.md).
 
-    The last six options are policies, closed by default: an attacker without keys could make use of open ones (SECURITY.md).
+    The last six options are policies. By default they are strict: an attacker without keys could exploit a looser one
+    (SECURITY.md).
 
     Args:
-        footer_key: 16, 24 or 32 bytes, copied.
-        column_keys: keys by column path, as for FileEncryptionProperties. Each column with a key must be encrypted under a key of
-            its own.
-        key_retriever: function from key metadata of the file to a key, or to None if there is no key; called where no explicit
-            key is given, by one thread at a time for a file. Its exceptions reach the caller; an answer of another type than
-            bytes is a CryptoError.
-        aad_prefix: AAD prefix of the file; needed for files without a stored prefix.
-        allow_plaintext_files: read plaintext files too. An attacker could replace an encrypted file by a forged plaintext file.
-        allowed_algorithms: algorithms accepted in a file. The file's own statement of its algorithm is not authenticated: an
-            attacker could pass off a file in AES_GCM_V1 as one in AES_GCM_CTR_V1, without authentication of pages.
-        verify_footer_signature: verify the signature of plaintext footers before parsing. False also admits footers without a
-            signature, allowed by the first draft of the specification.
-        allow_duckdb_dialect: read files encrypted by DuckDB. Their modules are not tied to file and place.
-        allow_weaker_columns: read columns of column_keys in plaintext or under the footer key too. Whoever has the
-            footer key, and not the column's key, could forge them.
-        allow_missing_columns: accept keys for columns that the file does not have. A misspelt path would be a key that protects
-            nothing. Of a dataset, columns of any file count.
+        footer_key: 16, 24 or 32 bytes, which are copied.
+        column_keys: keys by column path, as in FileEncryptionProperties. A column with a key here must be encrypted with its own
+            key.
+        key_retriever: a function that takes key metadata from the file and returns a key, or None if it has no key. It is called
+            for keys that are not given explicitly, by one thread at a time for each file. Its exceptions reach the caller. A
+            result that is not bytes is a CryptoError.
+        aad_prefix: the file's AAD prefix. It is needed if the file does not store its prefix.
+        allow_plaintext_files: read plaintext files too. An attacker could then replace an encrypted file by a forged plaintext
+            file.
+        allowed_algorithms: the algorithms that are accepted. The algorithm's name in a file is not authenticated: an attacker
+            could present an AES_GCM_V1 file as an AES_GCM_CTR_V1 file, whose pages are not authenticated.
+        verify_footer_signature: verify a plaintext footer's signature before the footer is parsed. False also accepts footers
+            without a signature, which the specification's first draft allowed.
+        allow_duckdb_dialect: read files that DuckDB encrypted. Their modules are not bound to a file or a position.
+        allow_weaker_columns: also read columns that column_keys has a key for, although they are plaintext or encrypted with the
+            footer key. Somebody who has the footer key, but not the column's key, could forge such columns.
+        allow_missing_columns: accept keys for columns that the file does not have. By default such a key is an error, because a
+            misspelt path would protect nothing. In a dataset it is enough that one file has the column.
+        audit: log that records which keys open which files and columns.
 
     Raises:
-        CryptoError: a key of another length.
-        SchemaError: two spellings of one column path.
-        ValueError: an unknown algorithm, or no algorithm.
-        TypeError: a policy neither True nor False, or a key retriever not callable.
+        CryptoError: a key has another length.
+        SchemaError: a column path is there in two spellings.
+        ValueError: an algorithm is unknown, or no algorithm is allowed.
+        TypeError: a policy is neither True nor False, or the key retriever is not callable.
     """
 
     __slots__ = (
@@ -245,12 +366,14 @@ class FileDecryptionProperties(_Secret):
         "allow_plaintext_files",
         "allow_weaker_columns",
         "allowed_algorithms",
+        "audit",
         "column_keys",
         "footer_key",
         "key_retriever",
         "verify_footer_signature",
     )
 
+    @hides_arguments
     def __init__(
         self,
         footer_key: Key | None = None,
@@ -264,7 +387,9 @@ class FileDecryptionProperties(_Secret):
         allow_duckdb_dialect: bool = False,
         allow_weaker_columns: bool = False,
         allow_missing_columns: bool = False,
+        audit: AuditLog | None = None,
     ) -> None:
+        check_audit(audit)
         check_switch("allow_plaintext_files", allow_plaintext_files)
         check_switch("verify_footer_signature", verify_footer_signature)
         check_switch("allow_duckdb_dialect", allow_duckdb_dialect)
@@ -282,41 +407,62 @@ class FileDecryptionProperties(_Secret):
         self.allow_duckdb_dialect = allow_duckdb_dialect
         self.allow_weaker_columns = allow_weaker_columns
         self.allow_missing_columns = allow_missing_columns
+        self.audit = audit
         if not self.allowed_algorithms or not self.allowed_algorithms.issubset(ALGORITHMS):
             raise ValueError(f"allowed_algorithms must be some of {', '.join(ALGORITHMS)}, not {allowed_algorithms!r}")
 
     def retriever_of(self, footer_key_metadata: bytes | None) -> KeyRetriever | None:
-        """The key retriever for one file, or None; the retriever of a CryptoFactory makes one for each file.
+        """Return the key retriever for one file, or None. A CryptoFactory's retriever makes a new one for each file.
 
         Args:
-            footer_key_metadata: key metadata of the file's footer; None if there are none.
+            footer_key_metadata: key metadata from the file's footer, or None if there is none.
         """
-        of_file: Callable[[bytes | None], KeyRetriever] | None = getattr(self.key_retriever, "retriever_of_file", None)
-        return self.key_retriever if of_file is None else of_file(footer_key_metadata)
+        make_retriever: Callable[[bytes | None], KeyRetriever] | None = getattr(self.key_retriever, "retriever_of_file", None)
+        return self.key_retriever if make_retriever is None else make_retriever(footer_key_metadata)
 
     def check_paths(self, paths: Iterable[tuple[str, ...]]) -> None:
         """Refuse keys for columns that a file does not have, unless allow_missing_columns is set.
 
         Args:
-            paths: paths of all leaves of the file.
+            paths: the file's leaf column paths.
 
         Raises:
-            SchemaError: there are such keys.
+            SchemaError: there is such a key.
         """
-        unknown = [] if self.allow_missing_columns else self.column_keys.unknown(paths)
-        if unknown:
+        unknown_paths = [] if self.allow_missing_columns else self.column_keys.unknown_paths(paths)
+        if unknown_paths:
             raise SchemaError(
-                f"keys for columns that the file does not have: {', '.join(sorted(unknown))} "
-                "(allow_missing_columns=True reads it all the same)"
+                f"keys for columns that the file does not have: {', '.join(sorted(unknown_paths))} "
+                "(allow_missing_columns=True reads it anyway)"
             )
 
     def with_missing_columns(self) -> FileDecryptionProperties:
-        """The same keys and policies, with allow_missing_columns: for one file of a dataset."""
-        twin = object.__new__(FileDecryptionProperties)
-        for name in self.__slots__:
-            setattr(twin, name, getattr(self, name))
-        twin.allow_missing_columns = True
-        return twin
+        """Return the same keys and policies with allow_missing_columns set, for one file in a dataset."""
+        duplicate = _duplicate(self)
+        duplicate.allow_missing_columns = True
+        return duplicate
+
+    def with_aad_prefix(self, aad_prefix: bytes) -> FileDecryptionProperties:
+        """Return the same keys and policies with another AAD prefix, for one file of a dataset.
+
+        Args:
+            aad_prefix: as for the class.
+        """
+        duplicate = _duplicate(self)
+        duplicate.aad_prefix = _checked_bytes("aad_prefix", aad_prefix)
+        return duplicate
+
+    def for_journal(self, aad_prefix: bytes) -> FileDecryptionProperties:
+        """Return the same keys with the strictest policies and another AAD prefix, for a file that a job has written.
+
+        Args:
+            aad_prefix: as for the class.
+        """
+        duplicate = self.with_aad_prefix(aad_prefix)
+        duplicate.allow_missing_columns, duplicate.verify_footer_signature = True, True
+        duplicate.allow_plaintext_files = duplicate.allow_duckdb_dialect = False
+        duplicate.allowed_algorithms = frozenset(("AES_GCM_V1",))
+        return duplicate
 
     def __repr__(self) -> str:
         if not hasattr(self, "key_retriever"):
@@ -326,12 +472,20 @@ class FileDecryptionProperties(_Secret):
         return f"<FileDecryptionProperties: {footer}, {len(self.column_keys)} column paths, {retriever}>"
 
 
+def _duplicate(properties: T) -> T:
+    """Return an object with the same attributes. Keys are shared, so that each counts its operations once."""
+    duplicate: T = object.__new__(type(properties))
+    for name in type(properties).__slots__:     # type: ignore[attr-defined]
+        setattr(duplicate, name, getattr(properties, name))
+    return duplicate
+
+
 def as_key(key: Key) -> AesKey:
-    """The AesKey itself, or a new one with a copy of the bytes; no error shows the key."""
+    """Return an AesKey as it is, or a new AesKey with a copy of the bytes. No error shows the key."""
     if isinstance(key, str):
         raise TypeError(
             "a key is 16, 24 or 32 bytes, not text: secrets.token_bytes(16) makes one, and bytes.fromhex(text) or "
-            "base64.b64decode(text) take one out of text"
+            "base64.b64decode(text) decode one from text"
         )
     try:
         return key if isinstance(key, AesKey) else AesKey(key)
@@ -340,24 +494,46 @@ def as_key(key: Key) -> AesKey:
 
 
 def check_path(path: object) -> None:
-    """Refuse anything but the path of a column."""
+    """Refuse an object that is not a column path."""
     if not isinstance(path, str) and not (isinstance(path, tuple) and all(isinstance(name, str) for name in path)):
-        raise TypeError(f"a column path is a dotted text or a tuple of names, not {path!r}")
+        raise TypeError(f"a column path is a dotted string or a tuple of names, not {path!r}")
 
 
 def check_algorithm(option: str, algorithm: object) -> None:
-    """Refuse anything but an encryption algorithm of the specification."""
+    """Refuse an object that is not an encryption algorithm in the specification."""
     _check_choice(option, algorithm, ALGORITHMS)
 
 
+def check_unlisted(option: str, unlisted: object) -> None:
+    """Refuse an object that does not say what happens to columns without a key. None is accepted."""
+    _check_choice(option, unlisted, (None, *get_args(Unlisted)))
+
+
+def as_paths(option: str, paths: Iterable[ColumnPath]) -> list[ColumnPath]:
+    """Return column paths as a list. A single text is refused, because its letters would be taken for paths."""
+    if isinstance(paths, str | bytes) or not isinstance(paths, Iterable):
+        raise TypeError(f"{option} must be a sequence of column paths, not a {type(paths).__name__}")
+    return list(paths)
+
+
+def _treatments(
+    column_keys: PathMap[ColumnEncryptionProperties], plaintext_columns: PathMap[None]
+) -> PathMap[ColumnEncryptionProperties]:
+    """Return what happens to each listed path: its key, or PLAINTEXT."""
+    twice = sorted(set(column_keys.paths()) & set(plaintext_columns.paths()))
+    if twice:
+        raise SchemaError(f"columns are both in column_keys and in plaintext_columns: {', '.join(twice)}")
+    return column_keys.merged(plaintext_columns, PLAINTEXT) if plaintext_columns.has_entries else column_keys
+
+
 def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryptionProperties:
-    # None is refused too: a failed look-up of a key must not select the footer key
+    # None is refused too: a failed look-up of a column's key must not fall back to the footer key
     return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(as_key(key))
 
 
 def _mapping(column_keys: Mapping[PathT, T] | None) -> Mapping[PathT, T]:
     if column_keys is not None and not isinstance(column_keys, Mapping):
-        raise TypeError(f"column_keys maps column paths to keys; it is no {type(column_keys).__name__}")
+        raise TypeError(f"column_keys must map column paths to keys, and not be a {type(column_keys).__name__}")
     return column_keys or {}
 
 
@@ -370,3 +546,6 @@ def _checked_bytes(option: str, value: bytes | None) -> bytes | None:
     if value is not None and not isinstance(value, bytes):
         raise TypeError(f"{option} must be bytes, not {type(value).__name__}")
     return value
+
+
+PLAINTEXT = ColumnEncryptionProperties()      # stands for a column that stays unencrypted

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The OpenSSL library context: OpenSSL's default one, or under ``FASTPQ_AES=fips`` one with a FIPS provider alone."""
+"""The OpenSSL library context: OpenSSL's default one, or with ``FASTPQ_AES=fips`` one that has only a FIPS provider."""
 
 import os
 import threading
@@ -28,11 +28,11 @@ cdef extern from "c/registers.h" nogil:
 AES_VARIABLE = "FASTPQ_AES"     # environment variable: auto, evp, cryptography or fips
 
 cdef enum:
-    PASSPHRASE_KEY_SIZE = 32    # bytes
+    PASSPHRASE_KEY_SIZE = 32    # in bytes
 
 cdef OSSL_LIB_CTX* library = NULL           # NULL: OpenSSL's default context
-cdef const char* properties = NULL          # required of every fetched algorithm
-cdef bint is_decided = False
+cdef const char* properties = NULL          # every fetched algorithm must have these
+cdef bint is_decided = False                # whether library and properties are final
 _deciding = threading.Lock()
 
 
@@ -47,7 +47,7 @@ cdef int check(int result, const char* what) except -1 nogil:
 cdef str _last_error():
     cdef char text[256]
     ERR_error_string_n(ERR_peek_last_error(), text, sizeof(text))
-    ERR_clear_error()       # the queue of the thread is shared with the ssl module
+    ERR_clear_error()       # the thread's error queue is shared with the ssl module
     return text.decode(errors="replace")
 
 
@@ -56,24 +56,24 @@ cdef bint is_fips() except -1:
         if not is_decided:
             _decide()
     if library == NULL and os.environ.get(AES_VARIABLE) == "fips":
-        raise UnsupportedError(f"{AES_VARIABLE}=fips came too late: keys of this process are in other hands already")
+        raise UnsupportedError(f"{AES_VARIABLE}=fips was set too late: this process has already made keys without it")
     return library != NULL
 
 
 cdef int _decide() except -1:
-    """Choose the library context, once in a process."""
+    """Choose the library context, once for the process."""
     global library, properties, is_decided
-    cdef OSSL_LIB_CTX* found
+    cdef OSSL_LIB_CTX* fips_library
     if os.environ.get(AES_VARIABLE) == "fips":
-        found = open_fips_library()
-        if found == NULL:
+        fips_library = open_fips_library()
+        if fips_library == NULL:
             version = OpenSSL_version(OPENSSL_VERSION).decode()
             raise UnsupportedError(
-                f"{AES_VARIABLE}=fips: {version} has no FIPS provider that works. Its configuration file (OPENSSL_CONF) has to "
-                f"include what openssl fipsinstall writes for the module fips of its module folder (OPENSSL_MODULES): "
+                f"{AES_VARIABLE}=fips: {version} cannot load its FIPS provider. Run openssl fipsinstall for the fips module in "
+                f"the folder OPENSSL_MODULES, and include its output in the file OPENSSL_CONF: "
                 f"{_last_error()}")
         ERR_clear_error()
-        library, properties = found, FASTPQ_FIPS_ONLY
+        library, properties = fips_library, FASTPQ_FIPS_ONLY
     is_decided = True
     return 0
 
@@ -103,31 +103,31 @@ cdef int draw_from_passphrase(bytes passphrase, bytes salt, unsigned int iterati
 
 
 def random_bytes(size):
-    """Random bytes that are no secret, such as a salt.
+    """Return random bytes that need not be secret, such as a salt.
 
     Args:
-        size: number of bytes.
+        size: byte count.
     """
     is_fips()
-    drawn = PyBytes_FromStringAndSize(NULL, size)
-    check(RAND_bytes_ex(library, <uint8_t*>PyBytes_AS_STRING(drawn), <size_t>len(drawn), 0), "make random bytes")
-    return drawn
+    out = PyBytes_FromStringAndSize(NULL, size)
+    check(RAND_bytes_ex(library, <uint8_t*>PyBytes_AS_STRING(out), <size_t>len(out), 0), "make random bytes")
+    return out
 
 
 def within_fips():
-    """Whether all algorithms are those of a FIPS provider.
+    """Return whether all algorithms come from a FIPS provider.
 
     Raises:
-        UnsupportedError: ``FASTPQ_AES=fips`` without a FIPS provider, or set after the first key of the process.
+        UnsupportedError: ``FASTPQ_AES=fips`` is set, but there is no FIPS provider, or the process made a key before.
     """
     return bool(is_fips())
 
 
 def provider_name():
-    """Name and version of the provider of AES, as told by itself."""
+    """Return the AES provider's name and version, as it reports them."""
     cdef char text[128]
     cdef EVP_CIPHER* cipher = fetch_cipher("AES-256-GCM")
-    cdef int done = describe_provider(cipher, text, sizeof(text))
+    cdef int is_done = describe_provider(cipher, text, sizeof(text))
     EVP_CIPHER_free(cipher)
-    check(done, "name the provider of AES")
+    check(is_done, "name the provider of AES")
     return text.decode(errors="replace")

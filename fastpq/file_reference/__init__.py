@@ -1,4 +1,4 @@
-"""Values of the FILE logical type: references to byte ranges of files, or inline bytes (LogicalTypes.md, "FILE")."""
+"""Values with the logical type FILE: inline bytes, or references to byte ranges in files (LogicalTypes.md, "FILE")."""
 
 from fastpq.file_reference.reference import ByteRange, FileReference, file_column
 

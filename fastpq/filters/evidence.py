@@ -1,7 +1,8 @@
-"""Bounds of a column's values, from statistics and page indexes, for evaluating predicates; pure, no I/O.
+"""Bounds for a column's values, from statistics and page indexes, to evaluate predicates. Pure, no I/O.
 
-A bound or count is unknown where the file has none, where the rest of the file refutes a claim of the same statistics or index
-(``fastpq.index.contradictions``), where the column's order is undefined, and where the writer is known to write wrong ones.
+A bound or count is unknown if the file has none, if the column's order is undefined, or if the writer is known to write wrong
+ones. It also counts as unknown if other facts in the file contradict the same statistics or index
+(``fastpq.index.consistency_checks``).
 """
 
 from __future__ import annotations
@@ -10,60 +11,62 @@ from collections.abc import Sequence
 
 from fastpq.filters.literals import NAN, Domain, FloatDomain, SortKey, domain_of
 from fastpq.filters.predicate import Bounds
-from fastpq.index.claims import Claims, Part
-from fastpq.index.contradictions import fault
+from fastpq.index.chunk_claims import ChunkMetadataClaims, Part
+from fastpq.index.consistency_checks import fault
 from fastpq.index.page_index import ColumnIndex, OffsetIndex
 from fastpq.index.ranges import Int64s
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Type
-from fastpq.stats.trust import Trust, trust_in
+from fastpq.stats.usable_statistics import UsableStatistics, usable_statistics_of
 
 
-def claims_of(metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData, num_rows: int) -> Claims:
-    """The claims of a file about a column chunk, without its indexes.
+def claims_of(metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData, num_rows: int) -> ChunkMetadataClaims:
+    """Return what a file says about a column chunk, without its indexes.
 
     Args:
-        metadata: metadata of the file, for column orders and the writer.
+        metadata: the file's metadata, which has the column orders and names the writer.
         column: the chunk's column.
         chunk: the chunk.
-        num_rows: rows of the row group.
+        num_rows: row count of the row group.
 
     Raises:
         KeyAccessError: the metadata are encrypted, and there is no key.
     """
-    return Claims(column, num_rows, chunk.metadata, trust_in(metadata, column))
+    return ChunkMetadataClaims(column, num_rows, chunk.metadata, usable_statistics_of(metadata, column))
 
 
-def chunk_bounds(claims: Claims) -> tuple[Bounds, str | None]:
-    """The bounds of a column chunk, from its statistics.
+def chunk_bounds(claims: ChunkMetadataClaims) -> tuple[Bounds, str | None]:
+    """Return a column chunk's bounds, from its statistics.
 
     Args:
-        claims: claims about the chunk of a column without repeated fields in its path.
+        claims: claims about the chunk. Its column has no repeated fields in its path.
 
     Returns:
-        The bounds; and the refuted claim of unusable statistics, or None.
+        (bounds, contradiction). The second item is a text if other facts in the file make the statistics unusable, else None.
     """
-    if (refuted := fault(Part.STATISTICS, claims)) is not None:
-        return Bounds(), refuted
+    if (refuted_claim := fault(Part.STATISTICS, claims)) is not None:
+        return Bounds(), refuted_claim
     count, domain = claims.num_rows, domain_of(claims.column.type)
-    low, high = (None if bound is None else domain.of_bound(bound) for bound in claims.bounds)
-    stored = claims.metadata.statistics
-    nan_count = None if stored is None else stored.nan_count
+    low, high = (key_of_bound(domain, claims.usable, bound) for bound in claims.bounds)
+    statistics = claims.metadata.statistics
+    nan_count = None if statistics is None else statistics.nan_count
     null_count = 0 if claims.is_required else claims.null_count
-    if stored is None:
+    if statistics is None:
         return Bounds(null_count=null_count, num_values=count), None
     return _with_nans(domain, Bounds(low, high, null_count, count), nan_count), None
 
 
-def page_bounds(trust: Trust, column: ColumnDescriptor, column_index: ColumnIndex, offset_index: OffsetIndex) -> list[Bounds]:
-    """The bounds of each page of a column chunk, from its page index.
+def page_bounds(
+    usable: UsableStatistics, column: ColumnDescriptor, column_index: ColumnIndex, offset_index: OffsetIndex
+) -> list[Bounds]:
+    """Return the bounds of each page in a column chunk, from the chunk's page index.
 
     Args:
-        trust: usable statistics of the column.
+        usable: which statistics of the column can be used.
         column: a column without repeated fields in its path.
-        column_index, offset_index: page index of the chunk, both parts checked against each other.
+        column_index, offset_index: the chunk's page index. Both parts have been checked against each other.
     """
     domain = domain_of(column.type)
     required = column.max_definition_level == 0
@@ -79,24 +82,30 @@ def page_bounds(trust: Trust, column: ColumnDescriptor, column_index: ColumnInde
         if is_null:
             pages.append(Bounds(null_count=count, num_values=count))
             continue
-        known = trust.bounds and not (may_lack_bounds and not high)
-        smallest, largest = (domain.of_bound(low), domain.of_bound(high)) if known else (None, None)
+        has_bounds = usable.bounds and not (may_lack_bounds and not high)
+        smallest, largest = (key_of_bound(domain, usable, bound if has_bounds else None) for bound in (low, high))
         bounds = Bounds(smallest, largest, null_counts[page], count)
         pages.append(_with_nans(domain, bounds, nan_counts[page]))
     return pages
 
 
-def exact_bounds(claims: Claims) -> tuple[SortKey, SortKey] | None:
-    """The smallest and the largest value of a chunk, NaNs left out; None where the statistics may be inexact or are refuted."""
+def exact_bounds(claims: ChunkMetadataClaims) -> tuple[SortKey, SortKey] | None:
+    """Return a chunk's smallest and largest value, NaNs left out, or None if the statistics are refuted or may be inexact."""
     if fault(Part.STATISTICS, claims) is not None:
         return None
     domain = domain_of(claims.column.type)
-    low, high = (None if bound is None else domain.of_bound(bound) for bound in claims.exact_bounds)
+    low, high = (key_of_bound(domain, claims.usable, bound) for bound in claims.exact_bounds)
     return None if low is None or high is None else (low, high)
 
 
+def key_of_bound(domain: Domain, usable: UsableStatistics | None, bound: bytes | None) -> SortKey | None:
+    """Return a stored bound's key, in the calendar of the column in memory. None if the bound is unknown or has no key."""
+    key = None if bound is None else domain.of_bound(bound)
+    return key if usable is None or usable.calendar is None else usable.calendar.key(key)
+
+
 def _with_nans(domain: Domain, bounds: Bounds, nan_count: int | None) -> Bounds:
-    """Bounds with NaN as the largest value: stored bounds leave NaNs out, the order of filters has NaN at the end."""
+    """Return bounds that count NaN as the largest value, as filters do. Stored bounds leave NaN out."""
     if not isinstance(domain, FloatDomain) or nan_count == 0:
         return bounds
     values = None if bounds.null_count is None or bounds.num_values is None else bounds.num_values - bounds.null_count

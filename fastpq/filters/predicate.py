@@ -1,31 +1,36 @@
-"""Predicates: the filters of callers, parsed and typed to the columns of a schema, as an expression tree; pure, no I/O.
+"""Predicates: a caller's filters, parsed into a tree of conditions and typed to a schema's columns. Pure, no I/O.
 
-A filter is a condition ``(column, op, value)``, a list of conditions (all must hold), a list of lists (the conditions of one of
-the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. Lists and tuples
-are alike, so that filters may come from JSON: ``["x", ">", 3]`` is a condition, too. An expression of pyarrow.compute or Polars
-stands for the rows kept by the other library (fastpq.filters.expressions). op is one of
+A filter is a condition ``(column, op, value)``, a list of conditions that must all hold, a list of lists (at least one inner list
+must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. Lists and tuples are alike, so
+that filters may come from JSON: ``["x", ">", 3]`` is a condition too. A pyarrow.compute or Polars expression keeps the rows
+that the other library keeps (fastpq.filters.expressions). op is one of
 ``==  !=  <  <=  >  >=  in  not in  starts with``, or ``is null  is not null`` without a value.
 
 The semantics are SQL's:
 
 - A null matches nothing but ``is null``: not ``!=``, and not ``not in``. A row is kept where the whole filter is true.
-- ``in`` ignores None among its values; ``not in`` a list with None holds for no row. No other op takes None.
-- NaN equals NaN and is greater than every other number, so ``x > 5`` keeps NaN; -0.0 equals 0.0.
-- A value is typed to its column. Integers, decimals, dates, times and durations of any unit or scale are compared exactly. Floats
-  are rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
-  numpy.datetime64 fits both. Text, bytes and UUIDs are compared byte by byte.
+- ``in`` ignores None among its values. ``not in`` a list with None holds for no row. No other op takes None.
+- NaN equals NaN and is greater than every other number, so ``x > 5`` keeps NaN. -0.0 equals 0.0.
+- A value is typed to its column. Integers, decimals, dates, times and durations are compared exactly, in any unit or scale.
+  Floats are rounded to the column's precision. A moment without a time zone does not fit a UTC column, and a moment with a time
+  zone does not fit a local column. numpy.datetime64 fits both. Text, bytes and UUIDs are compared byte by byte.
 """
 
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.filters.combinations import And, Or, is_condition, junction
+from fastpq.filters.key_sets import KeySet, ListOfValues, list_of
 from fastpq.filters.literals import BytesDomain, Domain, Ordering, SortKey, domain_of, domain_of_durations
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.types import ColumnType, Type, Unknown
@@ -36,66 +41,29 @@ UnitOf: TypeAlias = Callable[[ColumnDescriptor], str | None]
 _Domains: TypeAlias = Callable[[ColumnDescriptor], Domain]
 
 _ALIASES = {"=": "==", "<>": "!=", "isin": "in"}
-_ORDERINGS = ("<", "<=", ">", ">=")
-_OPS = ("==", "!=", *_ORDERINGS, "in", "not in", "starts with", "is null", "is not null")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_OPS = ("==", "!=", *_COMPARE, "in", "not in", "starts with", "is null", "is not null")
 
 
 class Outcome(IntEnum):
-    """For how many rows a predicate holds, as far as is known. And takes the minimum of two outcomes, Or the maximum."""
+    """Whether a predicate holds for no row, some rows or all rows, as far as is known.
+
+    And has the smallest outcome among its parts, Or has the largest.
+    """
 
     NONE = 0
     SOME = 1        # or unknown
     ALL = 2
 
 
-@dataclass(frozen=True, slots=True)
-class And:
-    """A filter that holds where all of its children hold; ``&`` makes one, too.
-
-    Args:
-        *children: filters: ``(column, op, value)``, lists of these, And or Or.
-    """
-
-    children: tuple[Any, ...]
-
-    def __init__(self, *children: Any) -> None:
-        object.__setattr__(self, "children", children)
-
-    def __and__(self, other: Any) -> And:
-        return And(*self.children, other)
-
-    def __or__(self, other: Any) -> Or:
-        return Or(self, other)
-
-
-@dataclass(frozen=True, slots=True)
-class Or:
-    """A filter that holds where any of its children holds; ``|`` makes one, too.
-
-    Args:
-        *children: filters: ``(column, op, value)``, lists of these, And or Or.
-    """
-
-    children: tuple[Any, ...]
-
-    def __init__(self, *children: Any) -> None:
-        object.__setattr__(self, "children", children)
-
-    def __and__(self, other: Any) -> And:
-        return And(self, other)
-
-    def __or__(self, other: Any) -> Or:
-        return Or(*self.children, other)
-
-
 class Bounds(NamedTuple):
-    """Bounds and counts of the values of a column in a row group or a page.
+    """Bounds and counts for the values that a column has in a row group or a page.
 
     Attributes:
-        minimum, maximum: lower and upper bound, as keys; None where unknown, or where all values are null. NaN counts
-            as the largest value.
-        null_count: number of nulls; None where unknown.
-        num_values: number of values, nulls included; None where unknown.
+        minimum, maximum: lower and upper bound, as keys. None if unknown, or if all values are null. NaN counts as the
+            largest value.
+        null_count: number of nulls, or None if unknown.
+        num_values: number of values with nulls included, or None if unknown.
     """
 
     minimum: SortKey | None = None
@@ -114,19 +82,19 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one column; its keys have the column's type."""
+    """A condition on one column. Its keys are in the column's domain."""
 
     column: ColumnDescriptor
 
     def outcome(self, bounds: Bounds) -> Outcome:
-        """For how many of the values within some bounds the condition holds."""
+        """Return whether the condition holds for none, some or all of the values within bounds."""
         if bounds.all_null:
             return Outcome.NONE
-        found = self._of_values(bounds)
-        return Outcome.SOME if found is Outcome.ALL and not bounds.no_nulls else found
+        of_values = self._of_values(bounds)
+        return Outcome.SOME if of_values is Outcome.ALL and not bounds.no_nulls else of_values
 
     def _of_values(self, bounds: Bounds) -> Outcome:
-        """For how many of the values other than null the condition holds."""
+        """Return the outcome for the values that are not null."""
         raise NotImplementedError
 
 
@@ -149,20 +117,20 @@ class NullTest(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """The condition of an ordering, such as ``<``, by a key."""
+    """A comparison with a key, such as ``<``."""
 
     ordering: Ordering
     key: SortKey
 
     def _of_values(self, bounds: Bounds) -> Outcome:
-        low, high = bounds.minimum, bounds.maximum
-        if self.ordering in (">", ">="):
-            below = high is not None and (high < self.key or (high == self.key and self.ordering == ">"))
-            above = low is not None and (low > self.key or (low == self.key and self.ordering == ">="))
-            return Outcome.NONE if below else Outcome.ALL if above else Outcome.SOME
-        above = low is not None and (low > self.key or (low == self.key and self.ordering == "<"))
-        below = high is not None and (high < self.key or (high == self.key and self.ordering == "<="))
-        return Outcome.NONE if above else Outcome.ALL if below else Outcome.SOME
+        holds = _COMPARE[self.ordering]
+        # If the worst value passes, all do. If the best value does not pass, none does.
+        worst, best = bounds.minimum, bounds.maximum
+        if self.ordering in ("<", "<="):
+            worst, best = best, worst
+        if best is not None and not holds(best, self.key):
+            return Outcome.NONE
+        return Outcome.ALL if worst is not None and holds(worst, self.key) else Outcome.SOME
 
     def __str__(self) -> str:
         return f"{self.column.name} {self.ordering} {_spelled(self.column, self.key)}"
@@ -170,36 +138,33 @@ class Comparison(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Membership(Condition):
-    """The condition ``in``, or ``not in`` (negated), with ascending keys; ``==`` and ``!=`` have one key."""
+    """The condition ``in``, or ``not in`` (negated). ``==`` and ``!=`` are the same with one key."""
 
-    keys: tuple[SortKey, ...]
-    negated: bool = False
+    keys: KeySet
+    is_negated: bool = False
 
     def _of_values(self, bounds: Bounds) -> Outcome:
         low, high = bounds.minimum, bounds.maximum
-        first = 0 if low is None else bisect_left(self.keys, low)
-        inside = first < len(self.keys) and (high is None or self.keys[first] <= high)
-        if not inside:
-            found = Outcome.NONE
+        if not self.keys.has_key_between(low, high):
+            among_keys = Outcome.NONE
         elif low is not None and low == high:
-            found = Outcome.ALL
+            among_keys = Outcome.ALL
         else:
-            found = Outcome.SOME
-        return Outcome(Outcome.ALL - found) if self.negated else found
+            among_keys = Outcome.SOME
+        return Outcome(Outcome.ALL - among_keys) if self.is_negated else among_keys
 
-    def stored(self) -> list[bytes] | None:
-        """PLAIN encodings to look up in a bloom filter; without any, no value meets the condition. None where unknown."""
-        if self.negated:
-            return None
-        encodings = [domain_of(self.column.type).stored(key) for key in self.keys]
-        if any(encoding is None for encoding in encodings):
-            return None
-        return list(itertools.chain.from_iterable(encoding for encoding in encodings if encoding is not None))
+    @property
+    def plain_hashes(self) -> NDArray[np.uint64] | None:
+        """XXH64 of the PLAIN encodings to look up in a bloom filter. If none is there, no value meets the condition.
+
+        None for a negated condition, and if the encodings are unknown.
+        """
+        return None if self.is_negated else self.keys.plain_hashes
 
     def __str__(self) -> str:
-        op = "not in" if self.negated else "in"
-        shown = ", ".join(_spelled(self.column, key) for key in self.keys[:5])
-        return f"{self.column.name} {op} ({shown}{', ...' if len(self.keys) > 5 else ''})"
+        op = "not in" if self.is_negated else "in"
+        first_keys = ", ".join(_spelled(self.column, key) for key in itertools.islice(self.keys, 5))
+        return f"{self.column.name} {op} ({first_keys}{', ...' if len(self.keys) > 5 else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +188,7 @@ class Prefix(Condition):
 
 
 def _spelled(column: ColumnDescriptor, key: SortKey) -> str:
-    """A key as text for messages: text as a string, a float as a number."""
+    """Return a key as text for messages."""
     if isinstance(key, bytes) and column.type.is_text:
         return repr(key.decode(errors="replace"))
     if isinstance(key, tuple):
@@ -241,7 +206,7 @@ def fold(
 
     Args:
         predicate: a result of bind_filters.
-        leaf: returns the result of a condition.
+        leaf: returns the result for a condition.
         both, either: combine two results under And, and under Or.
     """
     if isinstance(predicate, Condition):
@@ -255,7 +220,7 @@ def fold(
 
 
 def leaves(predicate: Predicate) -> Iterator[Condition]:
-    """The conditions of a predicate, from left to right."""
+    """Yield a predicate's conditions, from left to right."""
     if isinstance(predicate, Condition):
         yield predicate
     else:
@@ -264,24 +229,24 @@ def leaves(predicate: Predicate) -> Iterator[Condition]:
 
 
 def outcome(predicate: Predicate, bounds: Callable[[Condition], Bounds]) -> Outcome:
-    """For how many rows a predicate holds, by the bounds of each condition's column."""
+    """Return whether a predicate holds for no row, some rows or all rows, by the bounds for each condition."""
     return fold(predicate, lambda leaf: leaf.outcome(bounds(leaf)), min, max)
 
 
 def bind_filters(
     filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType] | None = None, unit_of: UnitOf | None = None
 ) -> Predicate:
-    """Parse filters into a predicate over the columns of a schema.
+    """Parse filters into a predicate over a schema's columns.
 
     Args:
-        filters: see the module's documentation.
-        schema: the schema; filters give columns by name, path or number.
-        types: by column number, column types in memory that differ from the schema's.
-        unit_of: returns the unit of a column of durations, which are INT64 in the schema; None for other columns.
+        filters: filters in any form that this module's docstring describes.
+        schema: the schema. Filters give columns by name, path or number.
+        types: column types in memory that differ from those in the schema, by column number.
+        unit_of: returns the unit of a duration column, which is INT64 in the schema, or None for other columns.
 
     Raises:
-        SchemaError: filters of another shape, an unknown column, or a value that does not fit its column.
-        UnsupportedError: a column within a list or a map.
+        SchemaError: filters have another shape, a column is unknown, or a value does not fit its column.
+        UnsupportedError: a column is within a list or a map.
     """
 
     def domain(column: ColumnDescriptor) -> Domain:
@@ -293,26 +258,30 @@ def bind_filters(
     return _bind(filters, schema, domain)
 
 
-def is_condition(filters: Any) -> bool:
-    """Whether a filter is one condition, a tuple or list of a column, an operator and at most one value."""
-    return isinstance(filters, tuple | list) and len(filters) in (2, 3) and isinstance(filters[1], str)
+def with_shared_lists(filters: Any) -> Any:
+    """Return filters whose lists for ``in`` and ``not in`` are converted once, although each file binds the filters again.
+
+    Args:
+        filters: filters in any shape, which is not checked. Expressions from other libraries are returned as they are.
+    """
+    if (parts := junction(filters)) is not None:
+        return parts[0](*map(with_shared_lists, parts[1]))
+    if is_condition(filters) and len(filters) == 3 and _spelling(filters[1]) in ("in", "not in"):
+        column, op, values = filters
+        if hasattr(values, "__iter__") and not isinstance(values, str | bytes | ListOfValues):
+            return (column, op, ListOfValues(values))
+    return filters
 
 
-def junction(filters: Any) -> tuple[type[And | Or], Sequence[Any]] | None:
-    """And or Or, and the filters joined by it; None for a condition, an expression, and objects that are no filters."""
-    if isinstance(filters, And | Or):
-        return type(filters), filters.children
-    if not isinstance(filters, list | tuple) or is_condition(filters):
-        return None
-    if isinstance(filters, tuple) and not all(isinstance(part, list | tuple | And | Or) for part in filters):
-        return None
-    alternatives = bool(filters) and all(isinstance(part, list | tuple) and not is_condition(part) for part in filters)
-    return Or if alternatives else And, filters
+def _spelling(op: str) -> str:
+    """Return an operator's standard spelling."""
+    name = " ".join(op.lower().split())
+    return _ALIASES.get(name, name)
 
 
 def _bind(filters: Any, schema: ParquetSchema, domains: _Domains) -> Predicate:
-    if (found := junction(filters)) is not None:
-        kind, parts = found
+    if (combination := junction(filters)) is not None:
+        kind, parts = combination
         return _join(kind, [_bind(part, schema, domains) for part in parts])
     if is_condition(filters):
         return _condition(schema, domains, *filters)
@@ -321,7 +290,7 @@ def _bind(filters: Any, schema: ParquetSchema, domains: _Domains) -> Predicate:
 
         if is_expression(filters):
             return _bind(filter_of(filters, schema), schema, domains)
-    what = repr(type(filters)) if hasattr(filters, "__array__") else repr(filters)      # no values of a mask in logs
+    what = repr(type(filters)) if hasattr(filters, "__array__") else repr(filters)      # a mask's values stay out of logs
     raise SchemaError(
         f"{what} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an expression "
         "of pyarrow.compute or Polars"
@@ -330,24 +299,23 @@ def _bind(filters: Any, schema: ParquetSchema, domains: _Domains) -> Predicate:
 
 def _join(kind: type[And | Or], children: Sequence[Predicate]) -> Predicate:
     if not children:
-        raise SchemaError("a filter without a condition; to keep all rows, pass filters=None")
+        raise SchemaError("the filter has no condition; to keep all rows, pass filters=None")
     return children[0] if len(children) == 1 else kind(*children)
 
 
 def _condition(schema: ParquetSchema, domains: _Domains, key: Any, op: str, value: Any = None) -> Condition:
-    spelled = " ".join(op.lower().split())
-    spelled = _ALIASES.get(spelled, spelled)
-    if spelled not in _OPS:
+    op_name = _spelling(op)
+    if op_name not in _OPS:
         raise SchemaError(f"{op!r} is not one of {', '.join(_OPS)}")
     column = schema.column(key)
     if column.max_repetition_level:
-        raise UnsupportedError("a filter on a repeated column, of which a row has many values", column=column.name)
-    if spelled in ("is null", "is not null"):
+        raise UnsupportedError("a filter cannot use a repeated column, because a row may have many values", column=column.name)
+    if op_name in ("is null", "is not null"):
         if value is not None:
-            raise SchemaError(f"{spelled!r} takes no value; 'is null' and 'is not null' are the two conditions")
-        return NullTest(column, spelled == "is null")
+            raise SchemaError(f"{op_name!r} takes no value; 'is null' and 'is not null' are the two conditions")
+        return NullTest(column, op_name == "is null")
     try:
-        return _typed(column, domains(column), spelled, value)
+        return _typed(column, domains(column), op_name, value)
     except SchemaError as error:
         raise error.at(column=column.name) from None
 
@@ -358,24 +326,22 @@ def _typed(column: ColumnDescriptor, domain: Domain, op: str, value: Any) -> Con
     if value is None:
         raise SchemaError(f"{op} None holds for no row; for nulls there are 'is null' and 'is not null'")
     if isinstance(column.logical_type, Unknown):
-        return Membership(column, ())
+        return Membership(column, KeySet(domain, ()))
     if op in ("==", "!="):
         return _membership(column, domain, (value,), op == "!=")
     if op == "starts with":
         if not isinstance(domain, BytesDomain) or (prefix := domain.to_bytes(value)) is None:
             raise domain.refuse(value)
         return Prefix(column, prefix)
-    compared = domain.compared(cast(Ordering, op), value)
-    if isinstance(compared, bool):
-        return NullTest(column, False) if compared else Membership(column, ())
-    return Comparison(column, *compared)
+    comparison = domain.compared(cast(Ordering, op), value)
+    if isinstance(comparison, bool):
+        return NullTest(column, False) if comparison else Membership(column, KeySet(domain, ()))
+    return Comparison(column, *comparison)
 
 
-def _membership(column: ColumnDescriptor, domain: Domain, values: Any, negated: bool) -> Condition:
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise SchemaError(f"in and not in take a list of values, not {values!r}")
-    given = list(values)
-    if isinstance(column.logical_type, Unknown) or (negated and any(value is None for value in given)):
-        return Membership(column, ())
-    keys = {domain.equal(value) for value in given if value is not None} - {None}
-    return Membership(column, tuple(sorted(keys)), negated)
+def _membership(column: ColumnDescriptor, domain: Domain, values: Any, is_negated: bool) -> Condition:
+    values = values if isinstance(values, ListOfValues) else list_of(values)
+    if isinstance(column.logical_type, Unknown) or (is_negated and any(value is None for value in values)):
+        return Membership(column, KeySet(domain, ()))
+    keys = values.keys_for(domain) if isinstance(values, ListOfValues) else KeySet.of(domain, values)
+    return Membership(column, keys, is_negated)

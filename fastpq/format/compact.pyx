@@ -1,4 +1,4 @@
-"""Decoder and encoder of the Thrift compact protocol for any struct declared in fastpq.format.parquet."""
+"""Decoder and encoder for the Thrift compact protocol. They work for all structs that fastpq.format.parquet declares."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -11,27 +11,27 @@ from libc.string cimport memcpy
 from operator import itemgetter
 
 from fastpq.format.cursor cimport (
-    BINARY, Cursor, DEEPEST, DOUBLE, FALSE, I16, I32, I64, I8, LIST, SET, STOP, STRUCT, TRUE, cursor_over, skip_value, take_byte,
-    take_bytes, take_field, take_list, take_zigzag,
+    BINARY, Cursor, DEEPEST, DOUBLE, FALSE, I16, I32, I64, I8, LIST, SET, STOP, STRUCT, TRUE, broken, cursor_over, skip_value,
+    take_byte, take_bytes, take_field, take_list, take_zigzag,
 )
 
 from fastpq.format.list_offsets cimport scan_structs
-from fastpq.format.slots cimport new_filled, put, taken, untrack
+from fastpq.format.slots cimport new_filled, put, untrack, value_at
 from fastpq.format.varint cimport write_varint
 
 from fastpq.errors import FormatError
 from fastpq.format.slots import place_of
 from fastpq.format.struct import FieldType, Union, WireKind
 
-SPAN = -1       # in place of the id of an inner list: the list is skipped
+SPAN = -1       # given in place of an inner list's id. It means that the list is only skipped
 
-cdef enum:                  # members of WireKind in struct.py unlike any single wire type
+cdef enum:                  # WireKind members in struct.py that do not stand for one wire type
     KIND_BOOL = 1
     KIND_STRING = 20
     KIND_ENUM = 21
 
 cdef enum:
-    LEAST_ROOM = 512        # bytes; first memory of an encoded struct
+    LEAST_ROOM = 512        # bytes in an encoded struct's first memory block
     LONGEST_VARINT = 10     # bytes
 
 cdef int64_t[7] LARGEST = [0, 0, 0, 0x7F, 0x7FFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF]       # by wire type
@@ -42,93 +42,93 @@ def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
 
     Args:
         cls: the struct's class in fastpq.format.
-        data: a buffer; bytes behind the struct are not read.
-        offset: first byte of the struct in data.
+        data: a buffer. Bytes after the struct are not read.
+        offset: where the struct begins in the data.
 
     Returns:
         (the struct, its size in bytes).
 
     Raises:
-        FormatError: the data end inside the struct, are no compact protocol, or lack a required field.
+        FormatError: the data end inside the struct, are not valid in the compact protocol, or lack a required field.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    made = read_struct(&cursor, table_of(cls), 0, None, None, 0, None)
-    return made, cursor.pos - cursor.start - offset
+    value = read_struct(&cursor, table_of(cls), 0, None, None, 0, None)
+    return value, cursor.pos - cursor.start - offset
 
 
 def decode_list(cls, const uint8_t[::1] data, Py_ssize_t offset):
     """Decode a list of structs.
 
     Args:
-        cls: the class of the structs in fastpq.format.
+        cls: the structs' class in fastpq.format.
         data: a buffer.
-        offset: first byte of the list in data.
+        offset: where the list begins in the data.
 
     Raises:
-        FormatError: as decode.
+        FormatError: as in decode.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    found = read_list(&cursor, Slot("", FieldType(WireKind.STRUCT, cls)), 0)
+    values = read_list(&cursor, Slot("", FieldType(WireKind.STRUCT, cls)), 0)
     if cursor.failed:
         raise broken(&cursor, f"a list of {cls.__name__}")
-    return found
+    return values
 
 
 def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
-    """Decode one struct, but skip the fields with the ids in lazy; skipped fields are None in the struct.
+    """Decode one struct, but skip the fields whose ids are in `lazy`. They are None in the struct.
 
-    Args, raises: as decode.
+    The other arguments and the errors are the same as in decode.
 
     Returns:
-        (the struct, a dict from the id of each skipped field to the offset of its value, the struct's size in bytes).
+        (the struct, a dict, the struct's size in bytes). The dict maps each skipped field's id to its value's offset.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    cdef dict passed = dict.fromkeys(lazy)
-    made = read_struct(&cursor, table_of(cls), 0, passed, None, 0, None)
-    return made, {id: where for id, where in passed.items() if where is not None}, cursor.pos - cursor.start - offset
+    cdef dict skipped_fields = dict.fromkeys(lazy)
+    value = read_struct(&cursor, table_of(cls), 0, skipped_fields, None, 0, None)
+    return value, {id: where for id, where in skipped_fields.items() if where is not None}, cursor.pos - cursor.start - offset
 
 
 def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0, dict noted=None):
-    """Decode one struct, but index some of its lists of structs instead of decoding the lists.
+    """Decode one struct, but index some lists in it instead of decoding them. The lists' elements are structs.
 
     Args:
-        cls, data, offset: as for decode.
-        listed: a dict of the lists to index, by field id. The value is the field id of an inner list: where each struct of the
-            list begins with this inner list of structs, the inner list is indexed as well. 0 for no inner list, SPAN to skip the
-            list.
-        behind: 0, or the id of the field before offset, to decode only the fields behind this field.
-        noted: for lists with an inner list, at most four fields of whole numbers whose values the StructList has; wire types by
-            field id.
+        cls, data, offset: as in decode.
+        listed: the lists to index. A dict from a list's field id to the field id of its inner list. The inner list is a list in
+            each of the list's structs. It is indexed too if a struct begins with it. 0 means that there is no inner list. SPAN
+            means that the list is only skipped.
+        behind: 0, or the id of the field that ends at the offset. Then only the fields after it are decoded.
+        noted: at most four integer fields whose values the StructList keeps, if there is an inner list. A dict from field id to
+            wire type.
 
     Returns:
-        (the struct, a dict from the field id of each indexed list to its StructList, and of each skipped list to its first byte
-        and the byte behind).
+        (the struct, a dict by field id). The dict has a StructList for each indexed list. For each skipped list it has two
+        offsets: where the list begins, and where it ends.
 
     Raises:
-        FormatError: as decode.
+        FormatError: as in decode.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    cdef dict passed = dict.fromkeys(listed)
-    made = read_struct(&cursor, table_of(cls), 0, passed, listed, behind, noted)
-    return made, {id: where for id, where in passed.items() if where is not None}
+    cdef dict skipped_fields = dict.fromkeys(listed)
+    value = read_struct(&cursor, table_of(cls), 0, skipped_fields, listed, behind, noted)
+    return value, {id: where for id, where in skipped_fields.items() if where is not None}
 
 
 cdef inline int wire_of(int kind) noexcept:
-    """The wire type of a WireKind; TRUE for booleans."""
+    """Return a WireKind's wire type. TRUE for booleans."""
     return I32 if kind == KIND_ENUM else BINARY if kind == KIND_STRING else kind
 
 
 cdef class Slot:
-    """The type of a field or list element, compiled from a FieldType for fast decoding and encoding."""
+    """A field or list element, prepared from its FieldType for fast decoding and encoding."""
 
-    cdef int64_t id         # of the field; 0 for a list element
-    cdef str name           # of the field; empty for a list element
-    cdef Py_ssize_t place   # of the field in its struct
+    cdef int64_t id         # field id. 0 for a list element
+    cdef str name           # field name. Empty for a list element
+    cdef Py_ssize_t place   # the field's place in its struct
     cdef int kind           # a WireKind
-    cdef int wire           # the wire type of kind
-    cdef object argument    # the class of a struct, or an enum's members by value
-    cdef Slot element       # element type of a list
-    cdef StructTable table        # table of a struct; made when the first value is decoded
+    cdef int wire           # the kind's wire type
+    cdef object argument    # the class for a struct, the members by value for an enum
+    cdef Slot element       # a list's element type
+    cdef StructTable table        # a struct's table, made when the first value is decoded
 
     def __cinit__(self, str name, field_type, int64_t id=0, Py_ssize_t place=0):
         self.id = id
@@ -147,20 +147,20 @@ cdef class Slot:
 
 
 cdef class StructTable:
-    """The fields of a struct's class, compiled for fast decoding and encoding."""
+    """A struct class's fields, prepared for fast decoding and encoding."""
 
     cdef object cls
-    cdef tuple places           # of all fields in memory
-    cdef Py_ssize_t unknown     # place of the unknown fields
+    cdef tuple places           # all fields' places in memory
+    cdef Py_ssize_t unknown_fields     # the place of `unknown_fields`
     cdef bint union
-    cdef list ordered           # Slots in ascending order of field ids
+    cdef list ordered           # Slots by ascending field id
     cdef list slots             # a Slot or None for each field id
-    cdef uint64_t required      # bit i is set where the field of id i is required
+    cdef uint64_t required      # bit i is set if the field with id i is required
 
     def __cinit__(self, cls):
         self.cls = cls
         self.places = tuple(cls.PLACES.values())
-        self.unknown = place_of(cls.unknown)
+        self.unknown_fields = place_of(cls.unknown_fields)
         self.union = issubclass(cls, Union)
         self.slots = [None] * (max(cls.FIELDS, default=0) + 1)
         for id, (name, field) in cls.FIELDS.items():
@@ -175,31 +175,28 @@ cdef dict TABLES = {}
 
 
 cdef StructTable table_of(cls):
-    found = TABLES.get(cls)
-    if found is None:
-        found = TABLES.setdefault(cls, StructTable(cls))    # one table a class: a Slot of another thread may have it
-    return found
+    table = TABLES.get(cls)
+    if table is None:
+        table = TABLES.setdefault(cls, StructTable(cls))    # keeps one table per class: a Slot in another thread may hold it
+    return table
 
 
-cdef object broken(Cursor* cursor, str what):
-    ended = "ends early" if cursor.pos == cursor.end else "is no valid Thrift"
-    return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
+cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict skipped_fields, dict listed, int64_t behind,
+                        dict noted):
+    """Decode a struct's fields up to its stop byte. If `behind` is not 0, the cursor is at the end of the field with this id.
 
-
-cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passed, dict listed, int64_t behind, dict noted):
-    """Decode the fields of a struct behind the field id `behind`, up to its stop byte.
-
-    Fields with an id in passed are skipped; passed[id] becomes the offset of the value or, with listed, the StructList.
+    Fields whose ids are in `skipped_fields` are skipped. Without `listed`, skipped_fields[id] becomes the value's offset. With
+    `listed`, it becomes a StructList, or for SPAN the offsets where the value begins and ends.
     """
     cdef int64_t id = behind
     cdef int wire
-    cdef uint64_t seen = <uint64_t>(behind > 0) << behind
-    cdef uint64_t given = 0         # fields with a value
-    cdef object made = new_filled(table.cls, table.places)
-    cdef list unknown = None
+    cdef uint64_t seen_ids = <uint64_t>(behind > 0) << behind
+    cdef uint64_t decoded_ids = 0       # fields with a value
+    cdef object value = new_filled(table.cls, table.places)
+    cdef list unknown_fields = None
     cdef const uint8_t* start
     cdef Slot slot
-    put(made, table.unknown, ())
+    put(value, table.unknown_fields, ())
     if depth > DEEPEST:
         raise FormatError(f"{table.cls.__name__} is nested more than {DEEPEST} deep", offset=cursor.pos - cursor.start)
     while True:
@@ -210,47 +207,47 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
             break
         slot = <Slot>table.slots[id] if 0 < id < len(table.slots) else None
         if slot is not None and not slot.matches(wire):
-            slot = None             # Thrift's rule: a field of another wire type is an unknown field, of another version
-        if slot is None or passed is not None and id in passed:
+            slot = None             # Thrift's rule: a field with another wire type is from another version and counts as unknown
+        if slot is None or skipped_fields is not None and id in skipped_fields:
             start = cursor.pos
             if slot is not None and listed is not None and listed[id] != SPAN:
-                passed[id] = scan_structs(cursor, listed[id], noted or {}, f"{table.cls.__name__}.{slot.name}")
-                seen |= <uint64_t>1 << id
+                skipped_fields[id] = scan_structs(cursor, listed[id], noted or {}, f"{table.cls.__name__}.{slot.name}")
+                seen_ids |= <uint64_t>1 << id
                 continue
             with nogil:
                 skip_value(cursor, wire, depth, False)
             if cursor.failed:
                 raise broken(cursor, f"field {id} of {table.cls.__name__}")
             if slot is not None:
-                passed[id] = start - cursor.start
+                skipped_fields[id] = start - cursor.start
                 if listed is not None:
-                    passed[id] = (start - cursor.start, cursor.pos - cursor.start)
-                seen |= <uint64_t>1 << id
+                    skipped_fields[id] = (start - cursor.start, cursor.pos - cursor.start)
+                seen_ids |= <uint64_t>1 << id
                 continue
-            if unknown is None:
-                unknown = []
-            unknown.append((id, wire, PyBytes_FromStringAndSize(<const char*>start, cursor.pos - start)))
+            if unknown_fields is None:
+                unknown_fields = []
+            unknown_fields.append((id, wire, PyBytes_FromStringAndSize(<const char*>start, cursor.pos - start)))
             continue
-        put(made, slot.place, read_value(cursor, wire, slot, depth, False))
-        seen |= <uint64_t>1 << id
-        given |= <uint64_t>1 << id
+        put(value, slot.place, read_value(cursor, wire, slot, depth, False))
+        seen_ids |= <uint64_t>1 << id
+        decoded_ids |= <uint64_t>1 << id
         if cursor.failed:
             raise broken(cursor, f"{table.cls.__name__}.{slot.name}")
-    if unknown is not None:
-        put(made, table.unknown, tuple(unknown))
-    if table.required & ~seen:
+    if unknown_fields is not None:
+        put(value, table.unknown_fields, tuple(unknown_fields))
+    if table.required & ~seen_ids:
         for name, field in table.cls.ORDERED:
-            if field.required and not seen >> <int>field.id & 1:
+            if field.required and not seen_ids >> <int>field.id & 1:
                 raise FormatError(f"{table.cls.__name__} has no {name}", offset=cursor.pos - cursor.start)
     if table.union:
-        members = given.bit_count() + (unknown is not None)
+        members = decoded_ids.bit_count() + (unknown_fields is not None)
         if members != 1:
             raise FormatError(f"{members} members in a {table.cls.__name__}", offset=cursor.pos - cursor.start)
-    return made
+    return value
 
 
 cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_list):
-    """Decode one value of the wire type of its slot. Sets cursor.failed for broken bytes; the caller raises the error."""
+    """Decode one value whose wire type matches its slot. Broken bytes set cursor.failed, and the caller raises the error."""
     cdef int kind = slot.kind
     cdef int64_t size = 0, value
     cdef const uint8_t* start
@@ -278,7 +275,7 @@ cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_l
             return None
         if kind == BINARY:
             return PyBytes_FromStringAndSize(<const char*>start, size)
-        return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # keeps bytes of invalid UTF-8
+        return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # keeps bytes that are not valid UTF-8
     if kind == STRUCT:
         if slot.table is None:
             slot.table = table_of(slot.argument)
@@ -292,7 +289,7 @@ cdef list read_list(Cursor* cursor, Slot element, int depth):
     cdef list values = []
     untrack(values)
     if count and not element.matches(wire):
-        raise FormatError(f"a list of wire type {wire}", offset=cursor.pos - cursor.start)
+        raise FormatError(f"a list has wire type {wire}", offset=cursor.pos - cursor.start)
     for _i in range(count):
         values.append(read_value(cursor, wire, element, depth, True))
         if cursor.failed:
@@ -301,18 +298,25 @@ cdef list read_list(Cursor* cursor, Slot element, int depth):
 
 
 def encode(value):
-    """Encode a struct as bytes of the compact protocol: fields in ascending order of ids, shortest headers and varints.
+    """Encode a struct in the compact protocol. Fields are written by ascending id, with the shortest headers and varints.
 
     Raises:
-        ValueError: a required field is missing, a number does not fit its field, or a union has not exactly one member.
+        ValueError: a required field is missing, a number does not fit its field, or a union does not have exactly one member.
     """
     cdef EncodedBytes out = EncodedBytes()
     write_struct(out, value)
     return PyBytes_FromStringAndSize(<const char*>out.data, <Py_ssize_t>out.size)
 
 
+cdef class EncodedStruct:
+    """A struct that encodes itself. It may stand in a list of structs."""
+
+    cdef bytes encoded(self):
+        raise NotImplementedError
+
+
 cdef class EncodedBytes:
-    """The bytes of an encoded struct, in growing memory."""
+    """An encoded struct in memory that grows."""
 
     cdef uint8_t* data
     cdef size_t size
@@ -322,7 +326,7 @@ cdef class EncodedBytes:
         free(self.data)
 
     cdef inline uint8_t* reserve(self, size_t more) except NULL:
-        """The end of the bytes, with memory for more bytes behind; the caller adds the written bytes to size."""
+        """Return where the bytes end, with memory for `more` bytes after them. The caller adds what it writes to `size`."""
         if more > self.room - self.size:
             self.grow(more)
         return self.data + self.size
@@ -371,40 +375,46 @@ cdef int write_field(EncodedBytes out, int64_t id, int64_t last, int wire) excep
 
 
 cdef int write_unknown(EncodedBytes out, tuple field, int64_t last) except -1:
-    """Write a field that the declaration does not know, in its encoded form."""
+    """Write a field that is not declared, in its encoded form."""
     id, wire, data = field
     write_field(out, id, last, wire)
     return write_bytes(out, data)
 
 
 cdef int write_struct(EncodedBytes out, value) except -1:
+    if isinstance(value, EncodedStruct):
+        return write_bytes(out, (<EncodedStruct>value).encoded())
+    return write_fields(out, value)
+
+
+cdef int write_fields(EncodedBytes out, value) except -1:
     cdef StructTable table = table_of(type(value))
-    cdef tuple unknown = tuple(taken(value, table.unknown))
-    cdef Py_ssize_t known = 0, passed = 0       # fields written
+    cdef tuple unknown_fields = tuple(value_at(value, table.unknown_fields))
+    cdef Py_ssize_t declared_count = 0, unknown_count = 0       # written fields
     cdef int64_t last = 0
     cdef Slot slot
-    if unknown:
-        unknown = tuple(sorted(unknown, key=itemgetter(0)))
+    if unknown_fields:
+        unknown_fields = tuple(sorted(unknown_fields, key=itemgetter(0)))
     for slot in table.ordered:
-        item = taken(value, slot.place)
+        item = value_at(value, slot.place)
         if item is None:
             if table.required >> slot.id & 1:
                 raise ValueError(f"{table.cls.__name__} has no {slot.name}")
             continue
-        while passed < len(unknown) and unknown[passed][0] < slot.id:
-            write_unknown(out, unknown[passed], last)
-            last = unknown[passed][0]
-            passed += 1
+        while unknown_count < len(unknown_fields) and unknown_fields[unknown_count][0] < slot.id:
+            write_unknown(out, unknown_fields[unknown_count], last)
+            last = unknown_fields[unknown_count][0]
+            unknown_count += 1
         write_field(out, slot.id, last, FALSE if slot.kind == KIND_BOOL and not item else slot.wire)
         if slot.kind != KIND_BOOL:
             write_value(out, slot, item)
         last = slot.id
-        known += 1
-    for field in unknown[passed:]:
+        declared_count += 1
+    for field in unknown_fields[unknown_count:]:
         write_unknown(out, field, last)
         last = field[0]
-    if table.union and known + len(unknown) != 1:
-        raise ValueError(f"{known + len(unknown)} members in a {table.cls.__name__}")
+    if table.union and declared_count + len(unknown_fields) != 1:
+        raise ValueError(f"{declared_count + len(unknown_fields)} members in a {table.cls.__name__}")
     return write_byte(out, STOP)
 
 

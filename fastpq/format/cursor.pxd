@@ -1,9 +1,9 @@
-"""Cursor, a bounded position in bytes of the Thrift compact protocol: reads beyond the end set `failed` and return zero."""
+"""Cursor: a position in bytes that use the Thrift compact protocol. A read beyond the end sets `failed` and returns zero."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
-# Wire types of the compact protocol.
+# Wire types in the compact protocol.
 cdef enum Wire:
     STOP = 0
     TRUE = 1
@@ -21,17 +21,24 @@ cdef enum Wire:
     UUID = 13
 
 cdef enum:
-    DEEPEST = 64        # levels of nested structs and containers; bounds the recursion on hostile bytes
+    DEEPEST = 64        # deepest nesting level for structs and containers, which limits the recursion on hostile bytes
 
 
 cdef struct Cursor:
     const uint8_t* start
     const uint8_t* pos
     const uint8_t* end
-    bint failed         # the bytes ended early or are no compact protocol; pos is the place of the failure
+    bint failed         # the bytes end early or are not valid. pos is where reading failed
 
 
+cdef inline Cursor cursor_at(const uint8_t* data, size_t size) noexcept nogil:
+    return Cursor(data, data, data + size, False)
+
+
+# Returns a cursor at an offset in a buffer. Raises ValueError if the offset is outside the buffer.
 cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *
+# Returns the FormatError for a cursor that has failed. `what` is the beginning of its message.
+cdef object broken(Cursor* cursor, str what)
 
 
 cdef inline uint8_t take_byte(Cursor* cursor) noexcept nogil:
@@ -65,8 +72,8 @@ cdef inline int64_t take_zigzag(Cursor* cursor) noexcept nogil:
     return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
 
 
-# Reads a field header; returns the wire type, STOP at the end of the struct. *id changes from the id of the field before to the
-# id of this field.
+# Reads a field header, and returns the wire type, or STOP at the struct's end. *id must be the previous field's id. It becomes
+# this field's id.
 cdef inline int take_field(Cursor* cursor, int64_t* id) noexcept nogil:
     cdef uint8_t header = take_byte(cursor)
     cdef int wire = header & 15
@@ -78,7 +85,7 @@ cdef inline int take_field(Cursor* cursor, int64_t* id) noexcept nogil:
     return STOP if cursor.failed else wire
 
 
-# Reads a length and as many bytes; returns the first byte, or NULL (and failed) where the length exceeds the bytes left.
+# Reads a length and that many bytes, and returns where the bytes begin. Sets failed and returns NULL if there are fewer bytes.
 cdef inline const uint8_t* take_bytes(Cursor* cursor, int64_t* size) noexcept nogil:
     cdef uint64_t length = take_varint(cursor)
     if cursor.failed or length > <uint64_t>(cursor.end - cursor.pos):
@@ -89,8 +96,8 @@ cdef inline const uint8_t* take_bytes(Cursor* cursor, int64_t* size) noexcept no
     return cursor.pos - length
 
 
-# Reads a list header; returns the number of elements, and their wire type in *wire. An element takes a byte at least (a bool or
-# an empty struct takes one): a number beyond the bytes left fails.
+# Reads a list header, and returns the element count. *wire becomes the elements' wire type. Each element takes at least one byte,
+# even a bool or an empty struct. A count that is larger than the number of bytes left is therefore an error.
 cdef inline int64_t take_list(Cursor* cursor, int* wire) noexcept nogil:
     cdef uint8_t header = take_byte(cursor)
     cdef uint64_t count = header >> 4 if header >> 4 < 15 else take_varint(cursor)

@@ -1,26 +1,25 @@
-"""Construction of a Cursor over a buffer, and skipping of values of the compact protocol without decoding."""
+"""Functions that make a Cursor over a buffer, and that skip encoded values without decoding them."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from fastpq.errors import FormatError
+
 
 cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *:
-    """A cursor at an offset of a buffer, bounded by the end of the buffer.
-
-    Raises:
-        ValueError: the offset lies outside the buffer.
-    """
-    cdef Cursor cursor
+    cdef Cursor cursor = cursor_at(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0])
     if not 0 <= offset <= data.shape[0]:
         raise ValueError(f"offset {offset} in {data.shape[0]} bytes")
-    cursor.start = &data[0] if data.shape[0] else NULL
-    cursor.pos = cursor.start + offset
-    cursor.end = cursor.start + data.shape[0]
-    cursor.failed = False
+    cursor.pos += offset
     return cursor
 
 
+cdef object broken(Cursor* cursor, str what):
+    ended = "ends early" if cursor.pos == cursor.end else "is not valid Thrift"
+    return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
+
+
 cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept nogil:
-    """Skip one value; returns 0, or -1 with cursor.failed set."""
+    """Skip one value. Return 0, or -1 with cursor.failed set."""
     cdef int64_t size = 0, _i, count
     cdef uint64_t entries
     cdef int element = 0, key
@@ -66,7 +65,7 @@ cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept 
 
 
 cdef int skip_struct(Cursor* cursor, int depth) noexcept nogil:
-    """Skip the fields of a struct and its stop byte; returns 0, or -1 with cursor.failed set."""
+    """Skip a struct's fields and its stop byte. Return 0, or -1 with cursor.failed set."""
     cdef int64_t id = 0
     cdef int wire
     if depth > DEEPEST:

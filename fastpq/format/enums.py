@@ -1,4 +1,4 @@
-"""The enums of the current parquet.thrift, with the numbers and names of the IDL."""
+"""The enums that the current parquet.thrift declares, with the numbers and names from the IDL."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
-"""PageHeader of parquet.thrift as a C struct, and its compact serialization both ways, without Python objects."""
+"""parquet.thrift's PageHeader as a C struct, which is read from and written in the compact protocol without Python objects."""
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from fastpq.format.cursor cimport (
-    Cursor, FALSE, I32, STOP, STRUCT, TRUE, skip_value, take_field, take_zigzag,
+    Cursor, FALSE, I32, STOP, STRUCT, TRUE, cursor_at, skip_value, take_field, take_zigzag,
 )
 from fastpq.format.varint cimport write_varint
 
 cdef enum:
-    DATA_PAGE_HEADER = 5        # field ids of PageHeader
+    DATA_PAGE_HEADER = 5        # field ids in PageHeader
     DICTIONARY_PAGE_HEADER = 7
     DATA_PAGE_HEADER_V2 = 8
 
-# The PageType of the compiled code, by the names of parquet.thrift; a test compares PAGE_TYPES with fastpq.format.PageType.
+# The compiled code's page types, by their names in parquet.thrift. A test compares them with fastpq.format.PageType.
 PAGE_TYPES = {
     "DATA_PAGE": TYPE_DATA_PAGE,
     "INDEX_PAGE": TYPE_INDEX_PAGE,
@@ -40,22 +40,25 @@ cdef inline bint take_bool(Cursor* cursor, int wire) noexcept nogil:
 
 
 cdef uint32_t read_members(Cursor* cursor, int32_t** members, int64_t count, uint32_t flags) noexcept nogil:
-    """Read a struct into members, by field id: bools for the ids in flags, else 32-bit integers; returns the set of ids read."""
+    """Read a struct into members[field id], and return the set of field ids that were read, as bits.
+
+    A field whose bit is set in flags is a bool. Other fields are 32-bit integers.
+    """
     cdef int64_t id = 0
-    cdef uint32_t seen = 0
+    cdef uint32_t seen_ids = 0
     cdef int wire = take_field(cursor, &id)
     while wire != STOP and not cursor.failed:
         if 0 < id < count:
             members[id][0] = take_bool(cursor, wire) if flags >> id & 1 else take_i32(cursor, wire)
-            seen |= <uint32_t>1 << id
+            seen_ids |= <uint32_t>1 << id
         else:
             skip_value(cursor, wire, 1, False)
         wire = take_field(cursor, &id)
-    return seen
+    return seen_ids
 
 
 cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """Read a DataPageHeader; returns the set of field ids read."""
+    """Read a DataPageHeader, and return a bit mask: bit i is set if the field with id i is there."""
     cdef int32_t* members[5]
     members[1] = &header.num_values
     members[2] = &header.encoding
@@ -65,7 +68,7 @@ cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
 
 
 cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """Read a DataPageHeaderV2; returns the set of field ids read."""
+    """Read a DataPageHeaderV2, and return a bit mask: bit i is set if the field with id i is there."""
     cdef int32_t* members[8]
     members[1] = &header.num_values
     members[2] = &header.num_nulls
@@ -78,7 +81,7 @@ cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nog
 
 
 cdef uint32_t read_dictionary_page(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """Read a DictionaryPageHeader; returns the set of field ids read."""
+    """Read a DictionaryPageHeader, and return a bit mask: bit i is set if the field with id i is there."""
     cdef int32_t* members[4]
     members[1] = &header.num_values
     members[2] = &header.encoding
@@ -86,37 +89,34 @@ cdef uint32_t read_dictionary_page(Cursor* cursor, PageHeader* header) noexcept 
     return read_members(cursor, members, 4, 1 << 3)
 
 
-cdef inline bint has_all(uint32_t seen, uint32_t required) noexcept nogil:
-    return seen & required == required
+cdef inline bint has_all(uint32_t seen_ids, uint32_t required) noexcept nogil:
+    return seen_ids & required == required
 
 
-cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) noexcept nogil:
-    """Whether all fields required by the page's type were read, and no size or count is negative."""
-    if not has_all(seen, 1 << 1 | 1 << 2 | 1 << 3):
+cdef bint is_complete(const PageHeader* header, uint32_t seen_ids, uint32_t inner_ids) noexcept nogil:
+    """Return whether the header has all fields that its page type requires, and no negative size or count."""
+    if not has_all(seen_ids, 1 << 1 | 1 << 2 | 1 << 3):
         return False
     if header.uncompressed_page_size < 0 or header.compressed_page_size < 0 or header.num_values < 0:
         return False
     if header.type == TYPE_DATA_PAGE:
-        return has_all(seen, 1 << DATA_PAGE_HEADER) and has_all(inner, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4)
+        return has_all(seen_ids, 1 << DATA_PAGE_HEADER) and has_all(inner_ids, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4)
     if header.type == TYPE_DICTIONARY_PAGE:
-        return has_all(seen, 1 << DICTIONARY_PAGE_HEADER) and has_all(inner, 1 << 1 | 1 << 2)
+        return has_all(seen_ids, 1 << DICTIONARY_PAGE_HEADER) and has_all(inner_ids, 1 << 1 | 1 << 2)
     if header.type == TYPE_DATA_PAGE_V2:
-        return (has_all(seen, 1 << DATA_PAGE_HEADER_V2) and has_all(inner, 0x7E)
+        return (has_all(seen_ids, 1 << DATA_PAGE_HEADER_V2) and has_all(inner_ids, 0x7E)
                 and header.num_rows >= 0 and header.definition_levels_byte_length >= 0
                 and header.repetition_levels_byte_length >= 0)
     return True
 
 
 cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header, int64_t* walked) noexcept nogil:
-    cdef Cursor cursor
+    cdef Cursor cursor = cursor_at(data, size)
     cdef int64_t id = 0
-    cdef uint32_t seen = 0, inner = 0
+    cdef uint32_t seen_ids = 0, inner_ids = 0
     cdef int wire
     memset(header, 0, sizeof(PageHeader))
     header.is_compressed = True
-    cursor.start = cursor.pos = data
-    cursor.end = data + size
-    cursor.failed = False
     wire = take_field(&cursor, &id)
     while wire != STOP and not cursor.failed:
         if id == 1:
@@ -129,24 +129,24 @@ cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* head
             header.crc = take_i32(&cursor, wire)
             header.has_crc = True
         elif id == DATA_PAGE_HEADER and wire == STRUCT:
-            inner = read_data_page(&cursor, header)
+            inner_ids = read_data_page(&cursor, header)
         elif id == DICTIONARY_PAGE_HEADER and wire == STRUCT:
-            inner = read_dictionary_page(&cursor, header)
+            inner_ids = read_dictionary_page(&cursor, header)
         elif id == DATA_PAGE_HEADER_V2 and wire == STRUCT:
-            inner = read_data_page_v2(&cursor, header)
+            inner_ids = read_data_page_v2(&cursor, header)
         else:
             skip_value(&cursor, wire, 0, False)
         if 0 < id < 32:
-            seen |= <uint32_t>1 << id
+            seen_ids |= <uint32_t>1 << id
         wire = take_field(&cursor, &id)
     walked[0] = cursor.pos - cursor.start
     if cursor.failed:
         return PAGE_HEADER_TRUNCATED if cursor.pos == cursor.end else PAGE_HEADER_INVALID
-    return walked[0] if is_complete(header, seen, inner) else PAGE_HEADER_INVALID
+    return walked[0] if is_complete(header, seen_ids, inner_ids) else PAGE_HEADER_INVALID
 
 
 cdef inline uint8_t* put_i32(uint8_t* out, int delta, int32_t value) noexcept nogil:
-    """Write an i32 field; the id is delta above the id of the last field."""
+    """Write an i32 field. Its id is the previous field's id plus `delta`."""
     cdef uint32_t zigzag = (<uint32_t>value << 1) ^ <uint32_t>(value >> 31)
     out[0] = <uint8_t>(delta << 4 | I32)
     return write_varint(out + 1, zigzag)
@@ -189,17 +189,3 @@ cdef int64_t write_page_header(const PageHeader* header, uint8_t* out) noexcept 
     out = put_byte(out, STOP)
     out = put_byte(out, STOP)
     return out - start
-
-
-def parse_page_header(const uint8_t[::1] data):
-    """The header at the start of data as a dict, and the length of the header; for tests and for looking at files.
-
-    Raises:
-        ValueError: no valid header, or data ends inside the header.
-    """
-    cdef PageHeader header
-    cdef int64_t walked = 0
-    size = read_page_header(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], &header, &walked)
-    if size < 0:
-        raise ValueError("truncated" if size == PAGE_HEADER_TRUNCATED else "invalid")
-    return header, size

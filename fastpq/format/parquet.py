@@ -1,4 +1,4 @@
-"""The structs and unions of the current parquet.thrift, with the field ids, names and order of the IDL."""
+"""The structs and unions that the current parquet.thrift declares, with the field ids, names and order from the IDL."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class PageEncodingStats(Struct):
 class ColumnMetaData(Struct):
     type: int = required(1, Type)
     encodings: list[int] = required(2, [Encoding])
-    path_in_schema: list[str] = required(3, [STRING])
+    path_in_schema: list[str] | None = optional(3, [STRING])       # the IDL requires it, but arrow-rs can leave it out
     codec: int = required(4, CompressionCodec)
     num_values: int = required(5, I64)
     total_uncompressed_size: int = required(6, I64)
@@ -305,7 +305,7 @@ class ColumnCryptoMetaData(Union):
 
 class ColumnChunk(Struct):
     file_path: str | None = optional(1, STRING)
-    file_offset: int | None = optional(2, I64)      # required in the IDL, with a default, but missing in files of some writers
+    file_offset: int | None = optional(2, I64)      # the IDL requires it, with a default, but some writers leave it out
     meta_data: ColumnMetaData | None = optional(3, ColumnMetaData)
     offset_index_offset: int | None = optional(4, I64)
     offset_index_length: int | None = optional(5, I32)

@@ -1,25 +1,26 @@
-"""ColumnChunk of parquet.thrift as a C struct, for chunks with metadata in the clear and in the file of their footer; no objects.
+"""PlainChunk: parquet.thrift's ColumnChunk as a C struct, for chunks with plaintext metadata that are in the footer's file.
 
-A file may have a million chunks, and a read of all its rows needs six numbers of each.
+It needs no Python objects. A file may have a million chunks, and reading all rows needs only six numbers from each.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcmp, memset
+from libc.string cimport memcmp, memcpy, memset
 
-from fastpq.format.cursor cimport Cursor, I32, I64, LIST, STOP, STRUCT, skip_value, take_field, take_zigzag
+from fastpq.format.cursor cimport Cursor, I32, I64, LIST, STOP, STRUCT, cursor_at, skip_value, take_field, take_zigzag
 from fastpq.format.list_offsets cimport StructList
 from fastpq.format.varint cimport write_varint
 
 cdef enum:
-    FILE_PATH = 1               # field ids of ColumnChunk
+    FILE_PATH = 1               # field ids in ColumnChunk
     FILE_OFFSET = 2
     META_DATA = 3
     CRYPTO_METADATA = 8
     ENCRYPTED_COLUMN_METADATA = 9
 
 cdef enum:
-    TYPE = 1                    # field ids of ColumnMetaData
+    TYPE = 1                    # field ids in ColumnMetaData
     ENCODINGS = 2
     PATH_IN_SCHEMA = 3
     CODEC = 4
@@ -30,24 +31,29 @@ cdef enum:
     DICTIONARY_PAGE_OFFSET = 11
 
 cdef enum:
-    BINARY_ELEMENT = 8          # wire type of a text in the header of a list
-    LONG_LIST = 15              # in place of a list's length: the length follows
+    BINARY_ELEMENT = 8          # wire type for texts in a list header
+    LONG_LIST = 15              # stands in place of a list's length. The length follows
+    SHORT_NAME = 128            # a text with fewer bytes has a varint of one byte as its length
 
-# Of a ColumnCryptoMetaData: the member ENCRYPTION_WITH_FOOTER_KEY, an empty struct.
+# A ColumnCryptoMetaData whose member is ENCRYPTION_WITH_FOOTER_KEY, an empty struct.
 cdef uint8_t[3] FOOTER_KEY = [1 << 4 | STRUCT, STOP, STOP]
 
 cdef uint32_t CHUNK_NEEDS = 1 << FILE_OFFSET | 1 << META_DATA
 cdef uint32_t METADATA_NEEDS = (
-    1 << TYPE | 1 << ENCODINGS | 1 << PATH_IN_SCHEMA | 1 << CODEC | 1 << NUM_VALUES | 1 << TOTAL_UNCOMPRESSED_SIZE
-    | 1 << TOTAL_COMPRESSED_SIZE | 1 << DATA_PAGE_OFFSET)
+    1 << TYPE | 1 << ENCODINGS | 1 << CODEC | 1 << NUM_VALUES | 1 << TOTAL_UNCOMPRESSED_SIZE | 1 << TOTAL_COMPRESSED_SIZE
+    | 1 << DATA_PAGE_OFFSET)
 
 
 def stored_path(names):
-    """The serialized path_in_schema of a column.
+    """Return a column's serialized path_in_schema.
 
     Args:
-        names: of the groups and of the leaf; bytes that are no UTF-8 as surrogates.
+        names: the groups' names, then the leaf's name. Bytes that are not UTF-8 are given as surrogates.
     """
+    cdef bytes text
+    if type(names) is tuple and len(names) == 1:
+        text = (<str?>names[0]).encode("utf-8", "surrogateescape")
+        return bytes([1 << 4 | BINARY_ELEMENT]) + varint(len(text)) + text
     cdef list texts = [name.encode("utf-8", "surrogateescape") for name in names]
     cdef bytes head = varint(len(texts)) if len(texts) >= LONG_LIST else b""
     cdef int first = min(<int>len(texts), <int>LONG_LIST) << 4 | BINARY_ELEMENT
@@ -61,17 +67,14 @@ cdef bytes varint(size_t value):
 
 cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path, size_t path_size,
                            PlainChunk* chunk) noexcept nogil:
-    cdef Cursor cursor
+    cdef Cursor cursor = cursor_at(data, size)
     cdef int64_t id = 0
-    cdef uint32_t seen = 0
+    cdef uint32_t seen_ids = 0
     cdef int wire
     memset(chunk, 0, sizeof(PlainChunk))
-    cursor.start = cursor.pos = data
-    cursor.end = data + size
-    cursor.failed = False
     wire = take_field(&cursor, &id)
     while wire != STOP:
-        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA or 0 < id < 32 and seen >> id & 1:
+        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA or 0 < id < 32 and seen_ids >> id & 1:
             return False
         if id == CRYPTO_METADATA:
             if wire != STRUCT or cursor.end - cursor.pos < <int64_t>sizeof(FOOTER_KEY):
@@ -88,18 +91,18 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
         else:
             skip_value(&cursor, wire, 0, False)
         if 0 < id < 32:
-            seen |= <uint32_t>1 << id
+            seen_ids |= <uint32_t>1 << id
         wire = take_field(&cursor, &id)
-    return not cursor.failed and seen & CHUNK_NEEDS == CHUNK_NEEDS
+    return not cursor.failed and seen_ids & CHUNK_NEEDS == CHUNK_NEEDS
 
 
 cdef bint read_metadata(Cursor* cursor, const uint8_t* path, size_t path_size, PlainChunk* chunk) noexcept nogil:
-    """Read a ColumnMetaData; False for one of another path, and for broken bytes."""
+    """Read a ColumnMetaData. Return False if it has another path, or its bytes are broken."""
     cdef int64_t id = 0, value
-    cdef uint32_t seen = 0
+    cdef uint32_t seen_ids = 0
     cdef int wire = take_field(cursor, &id)
     while wire != STOP:
-        if 0 < id < 32 and seen >> id & 1:
+        if 0 < id < 32 and seen_ids >> id & 1:
             return False
         if id == TYPE or id == CODEC:
             value = take_zigzag(cursor)
@@ -132,17 +135,17 @@ cdef bint read_metadata(Cursor* cursor, const uint8_t* path, size_t path_size, P
         else:
             skip_value(cursor, wire, 1, False)
         if 0 < id < 32:
-            seen |= <uint32_t>1 << id
+            seen_ids |= <uint32_t>1 << id
         wire = take_field(cursor, &id)
-    return not cursor.failed and seen & METADATA_NEEDS == METADATA_NEEDS
+    return not cursor.failed and seen_ids & METADATA_NEEDS == METADATA_NEEDS
 
 
 cdef class ChunkEntries:
-    """The entries of column chunks in a footer, found by their places.
+    """The column chunk entries in a footer, looked up by row group and column.
 
     Args:
         footer: the serialized FileMetaData.
-        row_groups: list of row groups in the footer, with the places of the chunks' entries.
+        row_groups: the footer's row group list, which knows where each chunk's entry begins.
     """
 
     def __init__(self, const uint8_t[::1] footer not None, StructList row_groups not None):
@@ -151,6 +154,20 @@ cdef class ChunkEntries:
         self.paths = {}
 
     cdef bytes path_of(self, column):
+        cdef object name
+        cdef const char* text
+        cdef Py_ssize_t size = 0
+        cdef bytes path
+        if column.is_flat:
+            name = column.element.name
+            if type(name) is str and (<str>name).isascii():
+                text = PyUnicode_AsUTF8AndSize(name, &size)
+                if size < SHORT_NAME:
+                    path = PyBytes_FromStringAndSize(NULL, size + 2)
+                    PyBytes_AS_STRING(path)[0] = 1 << 4 | BINARY_ELEMENT
+                    PyBytes_AS_STRING(path)[1] = <char>size
+                    memcpy(PyBytes_AS_STRING(path) + 2, text, <size_t>size)
+                    return path
         path = self.paths.get(column.index)
         if path is None:
             path = self.paths[column.index] = stored_path(column.path)

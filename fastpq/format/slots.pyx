@@ -1,7 +1,7 @@
 # cython: auto_pickle=False
-"""Slots of Python classes with ``__slots__``, written by their places in memory: no dict, no work for the garbage collector.
+"""Direct access to the slots in instances whose class has ``__slots__``. The garbage collector does not track these instances.
 
-A footer of a million chunks has millions of structs. Each collection visits all tracked objects.
+A footer with a million chunks has millions of structs, and each collection would visit all of them.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
@@ -20,74 +20,104 @@ MEMBER = type(type("_", (), {"__slots__": ("slot",)}).slot)
 
 
 def place_of(descriptor):
-    """The place of a slot in an instance, in bytes.
+    """Return a slot's place in an instance, in bytes.
 
     Args:
-        descriptor: the class's attribute of the slot's name.
+        descriptor: the class attribute that has the slot's name.
 
     Raises:
-        TypeError: the attribute is no slot.
+        TypeError: the attribute is not a slot.
     """
     if type(descriptor) is not MEMBER:
-        raise TypeError(f"{descriptor!r} is no slot")
+        raise TypeError(f"{descriptor!r} is not a slot")
     return (<PyMemberDescrObject*><PyObject*>descriptor).d_member.offset
 
 
 cdef class FilledStruct:
-    """Compiled part of Struct: the constructor takes values by the names of fields; other fields are None.
+    """The compiled part of Struct. The constructor takes field values by name. Other fields are None.
 
     Raises:
-        TypeError: a name of a value is no field's.
+        TypeError: a name is not the name of a field.
     """
 
     def __init__(self, **values):
         cdef dict places = type(self).PLACES
-        cdef Py_ssize_t found = 0
+        cdef Py_ssize_t matches = 0
         cdef PyObject* value
-        self.unknown = ()
+        self.unknown_fields = ()
         for name, place in places.items():
             value = PyDict_GetItemWithError(values, name)
-            found += value != NULL
+            matches += value != NULL
             put(self, place, None if value == NULL else <object>value)
         untrack(self)
-        if found < len(values):
+        if matches < len(values):
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(values.keys() - places.keys()))}")
 
-
-def untracked(made):
-    """An object out of the garbage collector's work.
-
-    Args:
-        made: an object without a way back to itself by its references.
-    """
-    untrack(made)
-    return made
+    def __copy__(self):
+        copied = copy_instance(self, type(self).PLACES, {})
+        copied.unknown_fields = self.unknown_fields
+        return copied
 
 
-def made_of(cls, tuple places not None, tuple values not None):
-    """An instance of a class with slots, without a call of ``__init__``, and out of the garbage collector's work.
+def untracked(target):
+    """Stop the garbage collector from tracking an object, and return the object.
 
     Args:
-        cls: the class.
-        places: places of its slots, as ``place_of``.
-        values: a value for each place, without a way back to the instance.
+        target: an object that does not refer to itself, directly or through others.
     """
-    cdef Py_ssize_t i
-    made = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
-    Py_XDECREF(<PyObject*>made)         # the reference that the call gave
-    untrack(made)
+    untrack(target)
+    return target
+
+
+def make_instance(cls, dict places not None, tuple values not None):
+    """Make an instance from slot values. ``__init__`` is not called, and the garbage collector does not track the instance.
+
+    Args:
+        cls: a class with slots.
+        places: the slots' places, from ``place_of``, by name.
+        values: a value for each place. No value may refer to the instance.
+    """
+    instance = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
+    Py_XDECREF(<PyObject*>instance)         # drops the second reference, which the call returned
+    untrack(instance)
     if len(values) != len(places):
         raise TypeError(f"{len(values)} values for {len(places)} slots of {cls.__name__}")
-    for i in range(len(places)):
-        put(made, places[i], values[i])
-    return made
+    for place, value in zip(places.values(), values):
+        put(instance, place, value)
+    return instance
+
+
+def copy_instance(instance, dict places not None, dict changes not None):
+    """Copy an instance, with other values in some slots. The garbage collector does not track the copy.
+
+    Args:
+        instance: an instance whose slots all have values.
+        places: the places of all slots, from ``place_of``, by name.
+        changes: the new values by name. No value may refer to the copy.
+
+    Raises:
+        TypeError: a name is not the name of a slot.
+    """
+    cdef Py_ssize_t matches = 0
+    cdef PyObject* value
+    cls = type(instance)
+    copy = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
+    Py_XDECREF(<PyObject*>copy)         # drops the second reference, which the call returned
+    untrack(copy)
+    for name, place in places.items():
+        value = PyDict_GetItemWithError(changes, name)
+        matches += value != NULL
+        put(copy, place, value_at(instance, place) if value == NULL else <object>value)
+    if matches < len(changes):
+        raise TypeError(f"a {cls.__name__} has no fields {[*(changes.keys() - places.keys())]}")
+    return copy
 
 
 cdef object new_filled(object cls, tuple places):
-    """An instance of a class with slots, without a call of ``__init__``; every slot is None."""
-    made = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
-    Py_XDECREF(<PyObject*>made)         # the reference that the call gave
+    """Make an instance whose slots are all None. ``__init__`` is not called, and the garbage collector does not track it."""
+    instance = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
+    Py_XDECREF(<PyObject*>instance)         # drops the second reference, which the call returned
     for place in places:
-        put(made, place, None)
-    untrack(made)
-    return made
+        put(instance, place, None)
+    untrack(instance)
+    return instance

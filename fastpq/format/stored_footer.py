@@ -1,4 +1,4 @@
-"""The framing of a footer: magic bytes, length, and the place of the footer in a file (README.md, "File format")."""
+"""The footer's place in a file, and the length and magic bytes that follow it (parquet-format, README.md, "File format")."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from fastpq.options import DEFAULT_TAIL_READ
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
-TAIL_LENGTH = 8             # bytes of footer length and magic
-SHORTEST_FILE = 12          # bytes of magic, footer length and magic
-HEAD_SHOWN = 512            # bytes at the beginning of a file that is none, to tell what it is
-# Key-value metadata of a checkpoint, the footer of an unfinished file: number of row groups in the footer.
+TAIL_LENGTH = 8             # bytes: the footer length and the magic
+SHORTEST_FILE = 12          # bytes: the magic, the footer length and the magic again
+HEAD_SHOWN = 512            # bytes from which other_formats guesses what a file is
+RECOVERY_ADVICE = ", or read what is left with recover_table"       # recover_table's own errors leave it out
+# The key that marks a checkpoint (an unfinished file's footer) in its key-value metadata. The value is the row group count.
 CHECKPOINT_KEY = "fastpq.checkpoint"
-# Key-value metadata: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
+# The key that stores the columns' Arrow schema in the key-value metadata (fastpq.arrow.ipc_schema).
 ARROW_KEY = "ARROW:schema"
 
 
 class StoredFooter(NamedTuple):
-    """A footer as stored.
+    """A footer as it is stored.
 
     Attributes:
-        data: its bytes, without length and magic.
-        start: its offset in the file.
-        is_encrypted: whether the file ends with the magic of encrypted footers.
+        data: the footer's bytes, without the length and the magic.
+        start: offset of the first byte in the file.
+        is_encrypted: whether the file ends with the magic that marks an encrypted footer.
     """
 
     data: memoryview
@@ -34,56 +35,67 @@ class StoredFooter(NamedTuple):
 
 
 def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int, *, with_head: bool) -> StoredFooter:
-    """Read the bytes of a footer: the end of the file first, the rest of a longer footer then.
+    """Read a file's footer without decoding it.
+
+    The last DEFAULT_TAIL_READ bytes are read first. A longer footer needs a second read.
 
     Args:
-        file_size: bytes of the file.
-        read: function (offset, length) -> a buffer of length bytes.
-        largest: most bytes of the footer.
-        with_head: compare the first bytes of the file too, as always before an encrypted footer.
+        file_size: file size in bytes.
+        read: function (offset, length) -> a buffer with length bytes.
+        largest: the footer's size limit in bytes.
+        with_head: whether to compare the file's first bytes with the magic too. If the footer is encrypted, they are always
+            compared.
 
     Raises:
-        FormatError: no Parquet file, a length beyond the file, or one magic at the beginning and another at the end.
-        LimitError: the footer is larger than the bound.
+        FormatError: this is not a Parquet file, the footer is longer than the file, or the file begins with another magic than
+            it ends with.
+        LimitError: the footer is larger than the limit.
     """
     if file_size < SHORTEST_FILE:
-        raise _no_file(file_size, bytes(read(0, file_size)), bytes(read(0, file_size))[-4:])
-    fetched = min(file_size, DEFAULT_TAIL_READ)
-    tail = memoryview(read(file_size - fetched, fetched))
+        raise _not_parquet(file_size, bytes(read(0, file_size)), bytes(read(0, file_size))[-4:])
+    tail_size = min(file_size, DEFAULT_TAIL_READ)
+    tail = memoryview(read(file_size - tail_size, tail_size))
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
-        raise _no_file(file_size, bytes(read(0, min(file_size, HEAD_SHOWN))), magic)
+        raise _not_parquet(file_size, bytes(read(0, min(file_size, HEAD_SHOWN))), magic)
     length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
     if length > largest:
-        raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=file_size - TAIL_LENGTH)
+        raise LimitError(f"the footer has {length} bytes, which is over max_footer_size", offset=file_size - TAIL_LENGTH)
     if length > file_size - SHORTEST_FILE:
-        raise FormatError(f"a footer of {length} bytes in a file of {file_size}", offset=file_size - TAIL_LENGTH)
+        raise FormatError(f"the footer has {length} bytes, and the file {file_size}", offset=file_size - TAIL_LENGTH)
     start = file_size - TAIL_LENGTH - length
-    data = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
+    data = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= tail_size else memoryview(read(start, length))
     if with_head or magic == ENCRYPTED_MAGIC:
-        head = bytes(tail[:4] if fetched == file_size else read(0, 4))
+        head = bytes(tail[:4] if tail_size == file_size else read(0, 4))
         if head != magic:
             raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=0)
     return StoredFooter(data, start, magic == ENCRYPTED_MAGIC)
 
 
-def _no_file(size: int, head: bytes, end: bytes) -> FormatError:
-    """The error for bytes without a footer, by their beginning and their last four bytes."""
+def _not_parquet(size: int, head: bytes, end: bytes) -> FormatError:
+    """Return the error for a file without a footer.
+
+    Args:
+        size: file size in bytes.
+        head: the first bytes.
+        end: the last four bytes.
+    """
     if size == 0:
-        return FormatError("no Parquet file: it is empty")
+        return FormatError("this is not a Parquet file: it is empty")
     if head.startswith((MAGIC, ENCRYPTED_MAGIC)):
         return FormatError(
-            f"no whole Parquet file: it begins as one and ends after {size} bytes without a footer, as if cut off; fetch or "
-            "write it again, or read the rest with recover_table",
+            f"this Parquet file is incomplete: it ends after {size} bytes, and has no footer there. Fetch or write it "
+            f"again{RECOVERY_ADVICE}",
             offset=size,
         )
     if head.lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return FormatError(
-            "no Parquet file: it is a page of HTML, as servers send for folders, errors and logins; give the URL of a file"
+            "this is not a Parquet file: it is an HTML page. Servers send such pages for folders, errors and logins: give the "
+            "URL of a file"
         )
     from fastpq.format.other_formats import looks_like
-    if found := looks_like(head):
-        return FormatError(f"no Parquet file: it looks like {found}")
+    if kind := looks_like(head):
+        return FormatError(f"this is not a Parquet file: it looks like {kind}")
     if size < SHORTEST_FILE:
-        return FormatError(f"no Parquet file: {size} bytes, and the shortest has {SHORTEST_FILE}")
-    return FormatError(f"no Parquet file: it ends with {end!r}", offset=size - 4)
+        return FormatError(f"this is not a Parquet file: it has {size} bytes, and the shortest has {SHORTEST_FILE}")
+    return FormatError(f"this is not a Parquet file: it ends with {end!r}", offset=size - 4)

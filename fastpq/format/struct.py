@@ -1,15 +1,15 @@
-"""Struct and Union, base classes of the declarations in fastpq.format.parquet, and the types of their fields."""
+"""Struct and Union, from which the structs in fastpq.format.parquet inherit, and their field types."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
-from fastpq.format.slots import FilledStruct, place_of
+from fastpq.format.slots import FilledStruct, copy_instance, place_of
 
 
 class WireKind(IntEnum):
-    """Types of fields: the wire types of the compact protocol, and STRING and ENUM."""
+    """Field kinds: the compact protocol's wire types, and in addition STRING and ENUM."""
 
     BOOL = 1
     I8 = 3
@@ -25,7 +25,12 @@ class WireKind(IntEnum):
 
 
 class FieldType(NamedTuple):
-    """The type of a field: a kind; and as argument the class of a struct or enum, or the FieldType of a list's elements."""
+    """A field's type.
+
+    Attributes:
+        kind: the field's kind.
+        argument: the class for a STRUCT or an ENUM, the elements' FieldType for a LIST. None for other kinds.
+    """
 
     kind: WireKind
     argument: Any = None
@@ -42,82 +47,98 @@ STRING = FieldType(WireKind.STRING)
 
 
 class ThriftField(NamedTuple):
-    """The declaration of one field of a struct."""
+    """The declaration of one field in a struct."""
 
     id: int
     type: FieldType
     required: bool
 
 
-def _type_of(declared: Any) -> FieldType:
-    if isinstance(declared, FieldType):
-        return declared
-    if isinstance(declared, list):
-        return FieldType(WireKind.LIST, _type_of(declared[0]))
-    return FieldType(WireKind.ENUM if issubclass(declared, IntEnum) else WireKind.STRUCT, declared)
+def _type_of(declared_type: Any) -> FieldType:
+    if isinstance(declared_type, FieldType):
+        return declared_type
+    if isinstance(declared_type, list):
+        return FieldType(WireKind.LIST, _type_of(declared_type[0]))
+    return FieldType(WireKind.ENUM if issubclass(declared_type, IntEnum) else WireKind.STRUCT, declared_type)
 
 
-def required(id: int, declared: Any) -> Any:
-    """Declare a required field by its id and type: a FieldType, the class of a struct or enum, or ``[element type]``."""
-    return ThriftField(id, _type_of(declared), True)
+def required(id: int, declared_type: Any) -> Any:
+    """Declare a required field. Its type is a FieldType, a struct or enum class, or ``[element type]``."""
+    return ThriftField(id, _type_of(declared_type), True)
 
 
-def optional(id: int, declared: Any) -> Any:
-    """Declare an optional field, as ``required`` does; None in a struct without the field."""
-    return ThriftField(id, _type_of(declared), False)
+def optional(id: int, declared_type: Any) -> Any:
+    """Declare an optional field. Its type is given as in ``required``. If a struct lacks the field, its value is None."""
+    return ThriftField(id, _type_of(declared_type), False)
 
 
 class StructMeta(type):
-    """Metaclass of structs: each declared field is a slot, and no struct has a dict."""
+    """Metaclass for structs. It turns each declared field into a slot, so that structs need no dict."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
-        declared = {name: value for name, value in namespace.items() if isinstance(value, ThriftField)}
-        left = {name: value for name, value in namespace.items() if name not in declared}
-        made: Any = super().__new__(cls, name, bases, {**left, "__slots__": (*left.get("__slots__", ()), *declared)})
-        made.ORDERED = sorted(declared.items(), key=lambda entry: entry[1].id)
-        made.FIELDS = {field.id: (name, field) for name, field in made.ORDERED}
-        made.PLACES = {name: place_of(getattr(made, name)) for name in declared}
-        return made
+        fields = {name: value for name, value in namespace.items() if isinstance(value, ThriftField)}
+        others = {name: value for name, value in namespace.items() if name not in fields}
+        new_class: Any = super().__new__(cls, name, bases, {**others, "__slots__": (*others.get("__slots__", ()), *fields)})
+        new_class.ORDERED = sorted(fields.items(), key=lambda entry: entry[1].id)
+        new_class.FIELDS = {field.id: (name, field) for name, field in new_class.ORDERED}
+        new_class.PLACES = {name: place_of(getattr(new_class, name)) for name in fields}
+        return new_class
 
 
 class Struct(FilledStruct, metaclass=StructMeta):
-    """Base class of structs; an absent field is None.
+    """Base class for structs. An absent field is None.
 
-    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids, ``PLACES`` has their places in memory by
-    name. Undeclared fields of a decoded struct are kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
+    ``FIELDS`` maps ids to the declared fields. ``ORDERED`` lists the declared fields by ascending id. ``PLACES`` maps field names
+    to places in memory. Decoding keeps fields that are not declared in ``unknown_fields``, each as (id, wire type,
+    encoded value). Encoding writes them again.
     """
 
     FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]]
     ORDERED: ClassVar[list[tuple[str, ThriftField]]]
     PLACES: ClassVar[dict[str, int]]
-    __slots__ = ("unknown",)
-    unknown: tuple[tuple[int, int, bytes], ...]
+    __slots__ = ("unknown_fields",)
+    unknown_fields: tuple[tuple[int, int, bytes], ...]
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self.unknown == other.unknown and all(
+        return self.unknown_fields == other.unknown_fields and all(
             getattr(self, name) == getattr(other, name) for name, _ in self.ORDERED
         )
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __copy__(self) -> Self:
+        twin = copy_instance(self, self.PLACES, {})
+        twin.unknown_fields = self.unknown_fields
+        return twin
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            setattr(self, "unknown_fields" if name == "unknown" else name, value)      # older pickles have the name "unknown"
+
     def __repr__(self) -> str:
-        given = ((name, getattr(self, name)) for name, _ in self.ORDERED)
-        return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in given if value is not None)})"
+        values = ((name, getattr(self, name)) for name, _ in self.ORDERED)
+        return f"{type(self).__name__}({', '.join(f'{name}={_repr_of(value)}' for name, value in values if value is not None)})"
 
 
 class Union(Struct):
-    """Base class of unions: structs with exactly one field, the member; an undeclared member is kept in ``unknown``."""
+    """Base class for unions. A union has exactly one field, its member.
+
+    A member that is not declared is kept in ``unknown_fields``.
+    """
 
 
-def _shown(value: object) -> str:
-    """The repr of a field without bytes and floats: these may be bounds of encrypted values, and a repr may end in a log."""
+def _repr_of(value: object) -> str:
+    """Return a field's repr, but hide bytes and floats.
+
+    These may be bounds of encrypted values, and a repr may end up in a log.
+    """
     match value:
         case bytes():
             return f"<{len(value)} bytes>"
         case float():
             return "<float>"
         case list():
-            return f"[{', '.join(map(_shown, value))}]"
+            return f"[{', '.join(map(_repr_of, value))}]"
     return repr(value)

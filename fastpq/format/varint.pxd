@@ -1,10 +1,10 @@
-"""ULEB128, the variable-length integers of the compact protocol, of run headers and of DELTA_BINARY_PACKED (Encodings.md)."""
+"""ULEB128: the variable-length integers in the compact protocol, in run headers and in DELTA_BINARY_PACKED (Encodings.md)."""
 
 from libc.stdint cimport uint8_t, uint64_t
 
 
 cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
-    """Write an integer; returns its end, at most ten bytes on."""
+    """Write an integer in at most ten bytes, and return the end of these bytes."""
     while value >= 0x80:
         out[0] = <uint8_t>(value | 0x80)
         out += 1

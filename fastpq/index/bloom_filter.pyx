@@ -1,10 +1,9 @@
 # distutils: language = c
-"""Split-block Bloom filters (BloomFilter.md) over XXH64 of the PLAIN encoding: inserting, probing and folding."""
+"""Split-block Bloom filters (BloomFilter.md): values are inserted and probed by the XXH64 of their PLAIN encoding."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from fastpq.encodings.views cimport Slice
-from fastpq.arrays.slices cimport SliceReader, raise_status
 
 import numpy as np
 
@@ -19,22 +18,22 @@ cdef extern from "c/split_block.h" nogil:
     void split_block_probe(const uint8_t* bits, uint64_t blocks, const uint64_t* hashes, int64_t count, uint8_t* found)
 
 cdef enum:
-    BATCH = 512         # hashes computed at once: 4 KiB, which stay in the first-level cache until used
+    BATCH = 512         # hashes computed at once. Their 4 KiB stay in the first-level cache until they are used.
     BLOCK_BYTES = 32
     WORDS = 8           # words in a block
     WORD_BITS = 32
 
 
 cdef class SplitBlockBloomFilter:
-    """A split-block Bloom filter: a set of values, with false positives but no false negatives.
+    """A split-block Bloom filter: a value set that has false positives but no false negatives.
 
-    Values are inserted and probed in PLAIN encoding, BYTE_ARRAYs without their lengths.
+    Values are inserted and probed in PLAIN encoding. BYTE_ARRAY values are without their lengths.
 
     Args:
-        num_bytes: size of the bitset, a multiple of 32; fastpq.index.bloom_size.bytes_for computes the size.
+        num_bytes: size of the bitset, a multiple of 32. fastpq.index.bloom_size.bytes_for computes it.
 
     Raises:
-        ValueError: num_bytes is no multiple of 32, or out of range.
+        ValueError: num_bytes is not a multiple of 32, or is out of range.
     """
 
     def __init__(self, int64_t num_bytes):
@@ -44,13 +43,13 @@ cdef class SplitBlockBloomFilter:
 
     @staticmethod
     def of_bitset(const uint8_t[::1] bitset not None):
-        """A read-only filter over a stored bitset, whose memory it shares.
+        """Return a read-only filter over a stored bitset, whose memory it shares.
 
         Args:
             bitset: uint8, contiguous, a positive multiple of 32 bytes.
 
         Raises:
-            FormatError: the bitset's size is no positive multiple of 32.
+            FormatError: the bitset's size is not a positive multiple of 32.
         """
         cdef SplitBlockBloomFilter made = SplitBlockBloomFilter.__new__(SplitBlockBloomFilter)
         if bitset.shape[0] == 0 or bitset.shape[0] % BLOCK_BYTES or bitset.shape[0] >> 36:
@@ -68,24 +67,24 @@ cdef class SplitBlockBloomFilter:
 
     @property
     def num_bytes(self):
-        """Size of the bitset, in bytes."""
+        """The bitset's size in bytes."""
         return self.blocks * BLOCK_BYTES
 
     @property
     def false_positive_rate(self):
-        """The probability of a false positive, from the number of set bits in each block."""
+        """The probability that a value which was not inserted is found, computed from how many bits are set in each block."""
         cdef object set_bits = np.bitwise_count(self.bitset.view("<u4")).reshape(-1, WORDS)
         return float((set_bits / WORD_BITS).prod(axis=1).mean())
 
     def insert(self, values, Py_ssize_t width):
-        """Insert values of one width.
+        """Insert fixed-width values.
 
         Args:
             values: uint8, the values one after another.
-            width: bytes of one value.
+            width: bytes per value.
 
         Raises:
-            ValueError: the size of values is no multiple of the width, or the filter was read.
+            ValueError: the bytes in values are not a multiple of the width, or the filter was read from a file.
         """
         cdef const uint8_t[::1] data = values
         cdef int64_t count = _count(data.shape[0], width)
@@ -94,40 +93,18 @@ cdef class SplitBlockBloomFilter:
             with nogil:
                 self.insert_fixed(&data[0], <size_t>width, count)
 
-    def insert_values(self, SliceReader values not None):
-        """Insert values of variable length; skips nulls.
-
-        Args:
-            values: a reader of the values.
-
-        Raises:
-            FormatError: a value lies outside the reader's memory.
-            ValueError: the filter was read.
-        """
-        cdef Slice slices[BATCH]
-        cdef int64_t done = 0, count, status = 0
-        self._check_writable()
-        with nogil:
-            while done < values.count and status >= 0:
-                count = min(<int64_t>BATCH, values.count - done)
-                status = values.read(done, count, slices)
-                if status >= 0:
-                    self.insert_slices(slices, count)
-                done += count
-        raise_status(status)
-
     def probe(self, values, Py_ssize_t width):
-        """Whether each value of one width may have been inserted.
+        """Return whether each fixed-width value may have been inserted.
 
         Args:
             values: uint8, the values one after another.
-            width: bytes of one value.
+            width: bytes per value.
 
         Returns:
             Shape (number of values,), bool.
 
         Raises:
-            ValueError: the size of values is no multiple of the width.
+            ValueError: the bytes in values are not a multiple of the width.
         """
         cdef const uint8_t[::1] data = values
         cdef int64_t count = _count(data.shape[0], width), done = 0, size
@@ -141,38 +118,24 @@ cdef class SplitBlockBloomFilter:
                 done += size
         return np.asarray(found)[:count].view(np.bool_)
 
-    def probe_values(self, SliceReader values not None):
-        """Whether each value of variable length may have been inserted; False for nulls.
+    def probe_hashes(self, const uint64_t[::1] hashes not None):
+        """Return whether each value may have been inserted.
 
         Args:
-            values: a reader of the values.
+            hashes: XXH64 of the values in PLAIN encoding, as hash_values and hash_each return them.
 
         Returns:
             Shape (number of values,), bool.
-
-        Raises:
-            FormatError: a value lies outside the reader's memory.
         """
-        cdef Slice slices[BATCH]
-        cdef uint64_t hashes[BATCH]
-        cdef uint8_t[::1] found = np.empty(max(values.count, 1), np.uint8)
-        cdef int64_t done = 0, count, status = 0, i
-        with nogil:
-            while done < values.count and status >= 0:
-                count = min(<int64_t>BATCH, values.count - done)
-                status = values.read(done, count, slices)
-                if status >= 0:
-                    for i in range(count):
-                        hashes[i] = xxh64(slices[i].data, slices[i].size)
-                    split_block_probe(self.bits, self.blocks, hashes, count, &found[done])
-                    for i in range(count):
-                        found[done + i] = found[done + i] and slices[i].data != NULL
-                done += count
-        raise_status(status)
-        return np.asarray(found)[:values.count].view(np.bool_)
+        cdef int64_t count = hashes.shape[0]
+        cdef uint8_t[::1] found = np.empty(count, np.uint8)
+        if count:
+            with nogil:
+                split_block_probe(self.bits, self.blocks, &hashes[0], count, &found[0])
+        return np.asarray(found).view(np.bool_)
 
     def might_contain(self, bytes value not None):
-        """Whether one value may have been inserted.
+        """Return whether one value may have been inserted.
 
         Args:
             value: the value's PLAIN encoding.
@@ -183,10 +146,10 @@ cdef class SplitBlockBloomFilter:
         return found != 0
 
     def folded(self, double fpp):
-        """The smallest filter of the same values with a false positive rate of at most fpp, made by halving this filter.
+        """Return the smallest filter with the same values whose false positive rate is at most fpp.
 
-        The block of a hash is hash * blocks / 2^32, rounded down. Two neighbouring blocks, or'ed, are therefore one block of
-        a filter of half the size.
+        The filter is halved as long as the rate allows. A hash belongs to block hash * blocks / 2^32, rounded down. Two
+        neighbouring blocks, or'ed, are therefore one block in a filter that has half the size.
 
         Args:
             fpp: highest false positive rate, from 0 to 1.
@@ -240,7 +203,7 @@ cdef int64_t _count(int64_t size, int64_t width) except -1:
 
 
 def hash_values(values, Py_ssize_t width):
-    """XXH64 (seed 0) of values of one width: uint64.
+    """Return the XXH64 (seed 0) of fixed-width values, as uint64.
 
     Args, raises: as ``SplitBlockBloomFilter.insert``.
     """
@@ -253,6 +216,16 @@ def hash_values(values, Py_ssize_t width):
     return np.asarray(hashes)[:count]
 
 
-def hash_bytes(bytes value not None):
-    """XXH64 (seed 0) of one value of any length."""
-    return xxh64(<const uint8_t*><const char*>value, <size_t>len(value))
+def hash_each(values):
+    """Return the XXH64 (seed 0) of values with any length, as uint64.
+
+    Args:
+        values: a sequence of bytes.
+    """
+    cdef Py_ssize_t count = len(values), i
+    cdef uint64_t[::1] hashes = np.empty(count, np.uint64)
+    cdef bytes value
+    for i in range(count):
+        value = values[i]
+        hashes[i] = xxh64(<const uint8_t*><const char*>value, <size_t>len(value))
+    return np.asarray(hashes)

@@ -1,57 +1,68 @@
-"""Bloom filters in files: their headers and places, how they are sealed and read (BloomFilter.md)."""
+"""Bloom filters in files: where they are, and how they are sealed, read and checked (BloomFilter.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes
+from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_each
 from fastpq.index.bloom_size import BLOCK_BYTES
-from fastpq.index.claims import Claims, FilterClaims, Part
-from fastpq.index.contradictions import refuse_refuted, without_refuted_statistics
+from fastpq.index.chunk_claims import BloomFilterClaims, ChunkMetadataClaims, Part
+from fastpq.index.consistency_checks import refuse_refuted, without_refuted_statistics
 from fastpq.io.source import Bytes, Source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 
+Hashes = NDArray[np.uint64]
 NO_PAGE = -1
-# Bytes read for the header of a filter of unknown length. Writers before format 2.10 do not store the length.
+_NO_HASHES = np.empty(0, np.uint64)
+# Bytes read for a filter's header if the filter's length is unknown. Writers before format 2.10 do not store the length.
 HEADER_READ = 256
-# Bytes of a filter's header where the length of header and bitset is a multiple of a block.
+# Header size in bytes that is assumed if header and bitset together are a multiple of the block size.
 SHORT_HEADER = BLOCK_BYTES
 # Blocks and headers at most this many bytes apart are read together.
 BLOCK_GAP = 1024
-# Single blocks are read instead of the whole filter where the filter has at least this many blocks for each value.
+# Single blocks are read instead of the whole filter if the filter has at least this many blocks for each value.
 WORTH_BLOCKS = 16
 
 
 class ProbedBlocks:
-    """A bloom filter of which only the blocks of some values have been read.
+    """A bloom filter from which only the blocks for some values have been read.
 
     Args:
-        blocks: by value, a filter made of the value's block alone.
+        hashes: shape (n,), uint64: the values' hashes.
+        blocks: for each value, a filter that consists of the value's block alone.
     """
 
-    def __init__(self, blocks: Mapping[bytes, SplitBlockBloomFilter]) -> None:
-        self._blocks = blocks
+    def __init__(self, hashes: Hashes, blocks: Sequence[SplitBlockBloomFilter]) -> None:
+        self._blocks = dict(zip(hashes.tolist(), blocks, strict=True))
 
-    def might_contain(self, value: bytes) -> bool:
-        """Whether a value may have been inserted; the value is one of the keys of blocks."""
-        return self._blocks[value].might_contain(value)
+    def probe_hashes(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Return whether each value may have been inserted. Only values whose blocks were read may be asked for.
+
+        Args:
+            hashes: shape (n,), uint64: the values' hashes.
+        """
+        hits = [self._blocks[number].probe_hashes(hashes[place : place + 1])[0] for place, number in enumerate(hashes.tolist())]
+        return np.array(hits, np.bool_)
 
 
 StoredFilter = SplitBlockBloomFilter | ProbedBlocks
-Found = StoredFilter | FormatError | UnsupportedError | None
+_Failure = FormatError | UnsupportedError | None
 
 
 def serialized_filter(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
-    """Header and bitset of a filter, each serialized and sealed as a module, in the order of the file.
+    """Serialize a filter's header and bitset, and seal each as a module.
 
     Args:
         bloom_filter: the filter.
-        cipher: cipher of the filter's column chunk.
+        cipher: the cipher for the filter's column chunk.
     """
     header = fmt.encode(
         fmt.BloomFilterHeader(
@@ -68,108 +79,107 @@ def serialized_filter(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher)
 
 
 class FilterRequest(NamedTuple):
-    """A request for the bloom filter of one column chunk.
+    """A request for one column chunk's bloom filter.
 
     Attributes:
-        chunk: metadata of the chunk.
+        chunk: the chunk's metadata.
         cipher: the chunk's cipher.
         claims: claims about the chunk, to check the filter against.
-        values: PLAIN values to look up.
+        hashes: shape (n,), uint64: XXH64 of the values to look up, in PLAIN encoding.
     """
 
     chunk: ColumnChunkMetaData
     cipher: ModuleCipher
-    claims: Claims
-    values: Collection[bytes] = ()
+    claims: ChunkMetadataClaims
+    hashes: Hashes = _NO_HASHES
 
 
 def read_bloom_filters(
-    source: Source, wanted: Sequence[FilterRequest]
-) -> list[SplitBlockBloomFilter | FormatError | UnsupportedError | None]:
+    source: Source, requests: Sequence[FilterRequest]
+) -> list[SplitBlockBloomFilter | _Failure]:
     """Read the whole bloom filters of column chunks.
 
-    One round of requests reads all filters of known length, and the headers of the others. A second round reads the bitsets
-    of the others.
+    One round of requests reads all filters whose length is known, and the headers of the others. A second round reads the
+    bitsets that are still missing.
 
     Args:
         source: the file.
-        wanted: the chunks; values are ignored.
+        requests: the chunks. Hashes are ignored.
 
     Returns:
-        For each chunk its filter, None for a chunk without a filter, or the filter's error: FormatError where a claim of the
-        filter is refuted (``contradictions.CHECKS``), UnsupportedError where its algorithm, hash or compression is unknown.
+        For each chunk its filter, or None if it has no filter, or the filter's error: FormatError if a claim of the filter is
+        refuted (``consistency_checks.CHECKS``), UnsupportedError if its algorithm, hash or compression is unknown.
 
     Raises:
         TagVerificationError: an encrypted filter was altered.
     """
-    found: list[SplitBlockBloomFilter | FormatError | UnsupportedError | None] = [None] * len(wanted)
-    checked = [without_refuted_statistics(request.claims) for request in wanted]
+    results: list[SplitBlockBloomFilter | _Failure] = [None] * len(requests)
+    usable_claims = [without_refuted_statistics(request.claims) for request in requests]
     places: dict[int, tuple[int, int]] = {}
-    for index, (request, claims) in enumerate(zip(wanted, checked, strict=True)):
+    for index, (request, claims) in enumerate(zip(requests, usable_claims, strict=True)):
         try:
             place = _place(request.chunk, claims, source.size)
         except FormatError as error:
-            found[index] = error
+            results[index] = error
             continue
         if place is not None:
             places[index] = place
     missing: dict[int, tuple[int, int]] = {}
     for (index, (offset, _)), data in zip(places.items(), source.read_ranges(places.values()), strict=True):
-        cipher, claims = wanted[index].cipher, checked[index]
+        cipher, claims = requests[index].cipher, usable_claims[index]
         try:
             header_size, bitset_size = _parse_header(data, cipher, claims)
             if header_size + bitset_size <= len(data):
-                found[index] = _open(data[header_size : header_size + bitset_size], cipher, claims)
+                results[index] = _open(data[header_size : header_size + bitset_size], cipher, claims)
             else:
                 missing[index] = offset + header_size, bitset_size
         except (FormatError, UnsupportedError) as error:
-            found[index] = error
+            results[index] = error
     for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):
         try:
-            found[index] = _open(data, wanted[index].cipher, checked[index])
+            results[index] = _open(data, requests[index].cipher, usable_claims[index])
         except FormatError as error:
-            found[index] = error
-    return found
+            results[index] = error
+    return results
 
 
-def probe_bloom_filters(source: Source, wanted: Sequence[FilterRequest]) -> list[Found]:
-    """Read as much of the bloom filters of column chunks as looking up some values takes.
+def probe_bloom_filters(source: Source, requests: Sequence[FilterRequest]) -> list[StoredFilter | _Failure]:
+    """Read those parts of bloom filters that are necessary to look up some values.
 
-    Of a large filter with few values, header and the blocks of the values are read; any other filter is read whole.
+    If a filter is large and the values are few, only its header and the values' blocks are read. Any other filter is read whole.
 
     Args:
         source: the file.
-        wanted: the chunks.
+        requests: the chunks, with the hashes of the values.
 
     Returns, raises: as read_bloom_filters.
     """
-    found: list[Found] = [None] * len(wanted)
+    results: list[StoredFilter | _Failure] = [None] * len(requests)
     places: dict[int, list[tuple[int, int]]] = {}
-    probed: dict[int, tuple[Claims, list[bytes]]] = {}
-    for index, request in enumerate(wanted):
+    claims_and_hashes: dict[int, tuple[ChunkMetadataClaims, Hashes]] = {}
+    for index, request in enumerate(requests):
         claims = without_refuted_statistics(request.claims)
-        values = [*request.values, *claims.certain_values]
-        if (place := _block_places(request, claims, values, source.size)) is not None:
-            places[index], probed[index] = place, (claims, values)
+        hashes = np.concatenate([request.hashes, hash_each(claims.certain_values)])
+        if (place := _block_places(request, claims, hashes, source.size)) is not None:
+            places[index], claims_and_hashes[index] = place, (claims, hashes)
     data = iter(source.read_ranges((place for each in places.values() for place in each), gap=BLOCK_GAP))
     for index, each in places.items():
         header, *blocks = [next(data) for _ in each]
-        claims, values = probed[index]
-        found[index] = _probed(header, blocks, wanted[index], claims, values)
-    whole = [index for index, known in enumerate(found) if known is None]
-    for index, read in zip(whole, read_bloom_filters(source, [wanted[index] for index in whole]), strict=True):
-        found[index] = read
-    return found
+        claims, hashes = claims_and_hashes[index]
+        results[index] = _probed(header, blocks, requests[index], claims, hashes)
+    whole = [index for index, result in enumerate(results) if result is None]
+    for index, result in zip(whole, read_bloom_filters(source, [requests[index] for index in whole]), strict=True):
+        results[index] = result
+    return results
 
 
 def _block_places(
-    request: FilterRequest, claims: Claims, values: Collection[bytes], file_size: int
+    request: FilterRequest, claims: ChunkMetadataClaims, hashes: Hashes, file_size: int
 ) -> list[tuple[int, int]] | None:
-    """Places, as (offset, length), of a filter's header and of the block of each value; None where the whole filter is to be
-    read.
+    """Return (offset, length) for a filter's header and for each value's block, or None if the whole filter should be read.
 
-    A filter is read whole where it is encrypted, where its length is unknown and where values are many. The header's length is
-    the remainder of the filter's length by blocks, on the assumption of a header no longer than a block.
+    A filter is read whole if it is encrypted, if its length is unknown, or if the values are many. The header is assumed to be
+    no longer than a block. Its length is then the remainder of the filter's length divided by the block size.
     """
     if request.cipher.overhead or request.chunk.metadata.bloom_filter_length is None:
         return None
@@ -182,20 +192,21 @@ def _block_places(
     offset, length = place
     header = length % BLOCK_BYTES or SHORT_HEADER
     blocks = (length - header) // BLOCK_BYTES
-    if len(values) * WORTH_BLOCKS > blocks:
+    if len(hashes) * WORTH_BLOCKS > blocks:
         return None
     start = offset + header
-    return [(offset, header), *((start + _block_of(value, blocks) * BLOCK_BYTES, BLOCK_BYTES) for value in values)]
+    return [(offset, header), *((start + _block_of(number, blocks) * BLOCK_BYTES, BLOCK_BYTES) for number in hashes.tolist())]
 
 
-def _block_of(value: bytes, blocks: int) -> int:
-    return (hash_bytes(value) >> 32) * blocks >> 32
+def _block_of(number: int, blocks: int) -> int:
+    """Return the number of the block that a hash belongs to."""
+    return (number >> 32) * blocks >> 32
 
 
 def _probed(
-    header: Bytes, blocks: Sequence[Bytes], request: FilterRequest, claims: Claims, values: Collection[bytes]
-) -> ProbedBlocks | FormatError | UnsupportedError | None:
-    """A filter of the blocks read; None where the header shows the assumption of _block_places to be wrong."""
+    header: Bytes, blocks: Sequence[Bytes], request: FilterRequest, claims: ChunkMetadataClaims, hashes: Hashes
+) -> ProbedBlocks | _Failure:
+    """Return a filter that consists of some blocks, or None if the header shows that _block_places assumed a wrong size."""
     try:
         sizes = _parse_header(header, request.cipher, claims)
     except UnsupportedError as error:
@@ -204,27 +215,27 @@ def _probed(
         return None
     if sizes != (len(header), (request.chunk.metadata.bloom_filter_length or 0) - len(header)):
         return None
-    found = ProbedBlocks({value: SplitBlockBloomFilter.of_bitset(block) for value, block in zip(values, blocks, strict=True)})
+    blocks_of_filter = ProbedBlocks(hashes, [SplitBlockBloomFilter.of_bitset(block) for block in blocks])
     try:
-        _check_values(found, claims)
+        _check_values(blocks_of_filter, claims)
     except FormatError as error:
         return error
-    return found
+    return blocks_of_filter
 
 
-def _place(chunk: ColumnChunkMetaData, claims: Claims, file_size: int) -> tuple[int, int] | None:
-    """Offset and length of a filter in the file; of a filter of unknown length, of the bytes to look for its header in."""
+def _place(chunk: ColumnChunkMetaData, claims: ChunkMetadataClaims, file_size: int) -> tuple[int, int] | None:
+    """Return a filter's (offset, length), or None without a filter. If the length is unknown, only the header is covered."""
     offset, length = chunk.metadata.bloom_filter_offset, chunk.metadata.bloom_filter_length
-    # Some writers store the offset 0 for no filter. With a file_path, the format leaves open whose offset it is.
+    # Some writers store the offset 0 if there is no filter. With a file_path, the format does not say whose offset it is.
     if not offset or chunk.file_path:
         return None
-    claims.bloom_filter = FilterClaims(offset, length, file_size)
+    claims.bloom_filter = BloomFilterClaims(offset, length, file_size)
     refuse_refuted(Part.BLOOM_FILTER, claims)
     return offset, min(HEADER_READ, file_size - offset) if length is None else length
 
 
-def _parse_header(data: Bytes, cipher: ModuleCipher, claims: Claims) -> tuple[int, int]:
-    """Stored sizes of the header at the start of data, and of the bitset behind the header."""
+def _parse_header(data: Bytes, cipher: ModuleCipher, claims: ChunkMetadataClaims) -> tuple[int, int]:
+    """Return (stored size of the header, stored size of the bitset behind it), and check both against the claims."""
     plain, stored_size = cipher.open_first(ModuleType.BLOOM_FILTER_HEADER, NO_PAGE, data[:HEADER_READ].data)
     header, size = fmt.decode(fmt.BloomFilterHeader, plain)
     if header.algorithm.BLOCK is None:
@@ -235,26 +246,21 @@ def _parse_header(data: Bytes, cipher: ModuleCipher, claims: Claims) -> tuple[in
         raise UnsupportedError(f"a bloom filter with the compression {header.compression!r}")
     header_size = size if stored_size < 0 else stored_size
     bitset_size = header.numBytes + cipher.overhead
-    if claims.bloom_filter is not None:
-        claims.bloom_filter.num_bytes, claims.bloom_filter.stored_size = header.numBytes, header_size + bitset_size
+    claims.filter.num_bytes, claims.filter.stored_size = header.numBytes, header_size + bitset_size
     refuse_refuted(Part.BLOOM_FILTER, claims)
     return header_size, bitset_size
 
 
-def _open(stored: Bytes, cipher: ModuleCipher, claims: Claims) -> SplitBlockBloomFilter:
-    """A filter over a stored bitset; shares the memory of an unencrypted bitset."""
-    if cipher.overhead == 0:
-        found = SplitBlockBloomFilter.of_bitset(stored)
-    else:
-        found = SplitBlockBloomFilter.of_bitset(cipher.open(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, stored.data))
-    if claims.bloom_filter is not None:
-        claims.bloom_filter.has_bits = bool(found.bitset.any())
-    _check_values(found, claims)
-    return found
+def _open(bitset: Bytes, cipher: ModuleCipher, claims: ChunkMetadataClaims) -> SplitBlockBloomFilter:
+    """Return a filter over a stored bitset. It shares the memory of an unencrypted bitset."""
+    plain = cipher.open(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, bitset.data) if cipher.overhead else bitset
+    bloom_filter = SplitBlockBloomFilter.of_bitset(plain)
+    claims.filter.has_bits = bool(bloom_filter.bitset.any())
+    _check_values(bloom_filter, claims)
+    return bloom_filter
 
 
-def _check_values(found: StoredFilter, claims: Claims) -> None:
-    """Raises FormatError for a filter without values certainly in the chunk."""
-    if claims.bloom_filter is not None:
-        claims.bloom_filter.denies_bounds = not all(map(found.might_contain, claims.certain_values))
+def _check_values(bloom_filter: StoredFilter, claims: ChunkMetadataClaims) -> None:
+    """Raise FormatError if a filter lacks values that the chunk certainly has."""
+    claims.filter.denies_bounds = not bloom_filter.probe_hashes(hash_each(claims.certain_values)).all()
     refuse_refuted(Part.BLOOM_FILTER, claims)

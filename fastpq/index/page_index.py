@@ -1,8 +1,8 @@
-"""Reading page indexes: ColumnIndex and OffsetIndex, checked against each other, their column and the file (PageIndex.md)."""
+"""Reads page indexes. ColumnIndex and OffsetIndex are checked against each other, the schema and the file (PageIndex.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -14,20 +14,20 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError
-from fastpq.index.claims import Claims, Part
-from fastpq.index.contradictions import refuse_refuted, without_refuted_statistics
+from fastpq.index.chunk_claims import ChunkMetadataClaims, Part
+from fastpq.index.consistency_checks import refuse_refuted, without_refuted_statistics
 from fastpq.index.page_locations import read_page_locations
 from fastpq.io.source import Bytes, Source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats import statistics
 from fastpq.stats.statistics import Order
-from fastpq.stats.trust import Trust
+from fastpq.stats.usable_statistics import UsableStatistics
 
 NO_PAGE = -1
 _PAGE_LOCATIONS = 1         # field id in OffsetIndex
 
-# Parts of a page index in errors and reports.
+# Names for the two parts of a page index in errors and reports.
 OFFSET_INDEX = "offset index"
 COLUMN_INDEX = "column index"
 
@@ -36,12 +36,12 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PageLocation:
-    """Place of a data page in the file and in its row group (parquet.thrift, ``PageLocation``).
+    """Where a data page is in the file and in its row group (parquet.thrift, ``PageLocation``).
 
     Attributes:
-        offset: offset of the page header in the file.
-        compressed_page_size: bytes of header and page, as stored.
-        first_row_index: its first row, counted within the row group.
+        offset: the page header's offset in the file.
+        compressed_page_size: bytes that header and page take in the file.
+        first_row_index: the page's first row, counted within the row group.
     """
 
     offset: int
@@ -51,13 +51,13 @@ class PageLocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetIndex:
-    """Places of the data pages of a column chunk.
+    """Where the data pages of a column chunk are.
 
     Attributes:
         locations: shape (3, pages), int64: for each page its offset in the file, its stored bytes, header included, and its
             first row within the row group.
-        num_rows: rows of the row group.
-        unencoded_byte_array_data_bytes: shape (pages,): bytes of the values of a BYTE_ARRAY column; None where not written.
+        num_rows: row count of the row group.
+        unencoded_byte_array_data_bytes: bytes that each page's BYTE_ARRAY values have, shape (pages,), or None if not written.
     """
 
     locations: Int64s
@@ -66,7 +66,7 @@ class OffsetIndex:
 
     @property
     def offsets(self) -> Int64s:
-        """Offset of each page in the file."""
+        """File offset of each page."""
         return np.asarray(self.locations[0])
 
     @property
@@ -86,7 +86,7 @@ class OffsetIndex:
 
     @property
     def row_counts(self) -> Int64s:
-        """Rows of each page."""
+        """Row count of each page."""
         counts = np.empty(self.num_pages, np.int64)
         np.subtract(self.first_rows[1:], self.first_rows[:-1], out=counts[:-1])
         counts[-1:] = self.num_rows - self.first_rows[-1:]
@@ -104,15 +104,15 @@ class OffsetIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnIndex:
-    """Bounds and counts of the data pages of a column chunk.
+    """Bounds and counts for the data pages in a column chunk.
 
     Attributes:
-        null_pages: shape (pages,), bool: pages of nulls alone.
-        min_values, max_values: bounds as PLAIN stores values (BYTE_ARRAY without lengths), empty for null pages. Writers
-            may shorten bounds, so that a bound is no value of the page but encloses all values.
-        boundary_order: the writer's claim, a BoundaryOrder; ``is_ordered`` verifies the claim.
-        null_counts, nan_counts: shape (pages,), int64; None where not written.
-        repetition_level_histograms, definition_level_histograms: shape (pages, levels), int64, or None.
+        null_pages: shape (pages,), bool: whether a page has only nulls.
+        min_values, max_values: bounds as PLAIN stores values (BYTE_ARRAY without lengths), empty for null pages. Writers may
+            shorten a bound. It is then not a value in the page, but still encloses all its values.
+        boundary_order: the BoundaryOrder that the writer claims. ``is_ordered`` verifies it.
+        null_counts, nan_counts: shape (pages,), int64, or None if not written.
+        repetition_level_histograms, definition_level_histograms: shape (pages, levels), int64, or None if not written.
     """
 
     null_pages: NDArray[np.bool_]
@@ -130,15 +130,15 @@ class ColumnIndex:
         return len(self.null_pages)
 
     def is_ordered(self, order: Order) -> bool:
-        """Whether the claimed boundary order holds, so that pages may be found by bisection.
+        """Return whether the boundary order that the writer claims is true, so that pages can be found by bisection.
 
         Args:
-            order: order of the column's bounds.
+            order: the order in which the column's bounds are compared.
         """
         if self.boundary_order == fmt.BoundaryOrder.UNORDERED or order == Order.ORDER_NONE:
             return False
-        kept = np.flatnonzero(~self.null_pages).tolist()
-        bounds = [(self.min_values[page], self.max_values[page]) for page in kept]
+        pages_with_bounds = np.flatnonzero(~self.null_pages).tolist()
+        bounds = [(self.min_values[page], self.max_values[page]) for page in pages_with_bounds]
         return pages_are_monotonic(bounds, order, self.boundary_order)
 
     def __repr__(self) -> str:
@@ -146,62 +146,62 @@ class ColumnIndex:
 
 
 def pages_are_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_order: int) -> bool:
-    """Whether lower and upper bounds both ascend, or both descend."""
+    """Return whether lower and upper bounds both ascend, or both descend."""
     sign = 1 if boundary_order == fmt.BoundaryOrder.ASCENDING else -1
     return all(statistics.is_monotonic(order, [each[side] for each in bounds], sign) for side in (0, 1))
 
 
-def offset_index_of(stored: Any, claims: Claims) -> OffsetIndex:
+def offset_index_of(serialized_index: Any, claims: ChunkMetadataClaims) -> OffsetIndex:
     """Decode an OffsetIndex and check its pages against the footer.
 
     Args:
-        stored: the serialized struct.
-        claims: other claims about the index's column chunk; the index is added to the claims.
+        serialized_index: the serialized struct.
+        claims: other claims about the same column chunk. The index is added to them.
 
     Raises:
-        FormatError: a claim of the index is refuted (``contradictions.CHECKS``).
+        FormatError: a claim in the index is refuted (``consistency_checks.CHECKS``).
     """
-    index, positions, _ = fmt.decode_partly(fmt.OffsetIndex, stored, 0, (_PAGE_LOCATIONS,))
-    locations = read_page_locations(stored, positions[_PAGE_LOCATIONS])
+    index, positions, _ = fmt.decode_partly(fmt.OffsetIndex, serialized_index, 0, (_PAGE_LOCATIONS,))
+    locations = read_page_locations(serialized_index, positions[_PAGE_LOCATIONS])
     claims.add_offset_index(locations, index.unencoded_byte_array_data_bytes)
     refuse_refuted(Part.OFFSET_INDEX, claims)
-    unencoded = _counts(index.unencoded_byte_array_data_bytes, (locations.shape[1],))
-    return OffsetIndex(locations, claims.num_rows, unencoded)
+    unencoded_sizes = _counts(index.unencoded_byte_array_data_bytes, (locations.shape[1],))
+    return OffsetIndex(locations, claims.num_rows, unencoded_sizes)
 
 
-def column_index_of(stored: fmt.ColumnIndex, claims: Claims) -> ColumnIndex:
-    """Convert a decoded ColumnIndex struct, checked against the schema, the footer and the OffsetIndex.
+def column_index_of(index: fmt.ColumnIndex, claims: ChunkMetadataClaims) -> ColumnIndex:
+    """Check a decoded ColumnIndex struct against the schema, the footer and the OffsetIndex, and convert it.
 
     Args:
-        stored: the struct.
-        claims: other claims about the index's column chunk; the index is added to the claims.
+        index: the struct.
+        claims: other claims about the same column chunk. The index is added to them.
 
     Raises:
-        FormatError: a claim of the index is refuted (``contradictions.CHECKS``).
+        FormatError: a claim in the index is refuted (``consistency_checks.CHECKS``).
     """
-    claims.column_index = stored
+    claims.column_index = index
     refuse_refuted(Part.COLUMN_INDEX, claims)
-    pages, column = len(stored.null_pages), claims.column
+    pages, column = len(index.null_pages), claims.column
     return ColumnIndex(
-        np.array(stored.null_pages, np.bool_),
-        stored.min_values,
-        stored.max_values,
-        fmt.BoundaryOrder(stored.boundary_order),
+        np.array(index.null_pages, np.bool_),
+        index.min_values,
+        index.max_values,
+        fmt.BoundaryOrder(index.boundary_order),
         _counts(claims.null_counts, (pages,)),
-        _counts(stored.nan_counts, (pages,)),
-        _counts(stored.repetition_level_histograms, (pages, column.max_repetition_level + 1)),
-        _counts(stored.definition_level_histograms, (pages, column.max_definition_level + 1)),
+        _counts(index.nan_counts, (pages,)),
+        _counts(index.repetition_level_histograms, (pages, column.max_repetition_level + 1)),
+        _counts(index.definition_level_histograms, (pages, column.max_definition_level + 1)),
     )
 
 
 def _counts(values: list[int] | None, shape: tuple[int, ...]) -> Int64s | None:
-    """A list of counts as an array of a shape; None for an absent or empty list."""
+    """Return a list of counts as an array, or None if the list is absent or empty."""
     return np.array(values, np.int64).reshape(shape) if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndexes:
-    """The checked page index of one column chunk; None for absent parts."""
+    """One column chunk's page index after its checks. Absent parts are None."""
 
     column_index: ColumnIndex | None
     offset_index: OffsetIndex | None
@@ -209,29 +209,29 @@ class ChunkIndexes:
 
 @dataclass(frozen=True, slots=True)
 class StoredIndexes:
-    """The page index of one column chunk as Thrift structs; None for absent and broken parts.
+    """One column chunk's page index as Thrift structs. Absent and broken parts are None.
 
     Attributes:
         column_index, offset_index: the structs.
-        broken: errors of the broken parts, by ``"offset index"`` and ``"column index"``.
+        errors: errors of the broken parts. The keys are ``"offset index"`` and ``"column index"``.
     """
 
     column_index: fmt.ColumnIndex | None
     offset_index: fmt.OffsetIndex | None
-    broken: Mapping[str, FormatError]
+    errors: Mapping[str, FormatError]
 
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """A request for the page index of one column chunk.
+    """A request for one column chunk's page index.
 
     Attributes:
         column: the chunk's column.
         chunk: the chunk's metadata.
-        num_rows: rows of the row group.
+        num_rows: row count of the row group.
         cipher: the chunk's cipher.
-        column_index: whether to read the column index beside the offset index.
-        trust: usable statistics of the column, for a comparison with the index; None for no comparison.
+        column_index: whether to read the column index too, not only the offset index.
+        usable: which of the column's statistics can be compared with the index, or None to compare nothing.
     """
 
     column: ColumnDescriptor
@@ -239,41 +239,41 @@ class IndexRequest:
     num_rows: int
     cipher: ModuleCipher
     column_index: bool = True
-    trust: Trust | None = None
+    usable: UsableStatistics | None = None
 
 
-def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[ChunkIndexes | FormatError]:
+def read_page_indexes(source: Source, requests: Sequence[IndexRequest]) -> list[ChunkIndexes | FormatError]:
     """Read the page indexes of column chunks with one round of requests.
 
     Args:
         source: the file.
-        wanted: the chunks.
+        requests: the chunks.
 
     Returns:
-        For each chunk its indexes, or a FormatError where an index contradicts itself or the file.
+        For each chunk its indexes, or a FormatError if an index contradicts itself or the file.
 
     Raises:
         TagVerificationError: an encrypted index was altered.
     """
     places: list[list[tuple[int, int]] | FormatError] = []
-    for request in wanted:
+    for request in requests:
         try:
             places.append(_places(request, source.size))
         except FormatError as error:
             places.append(error)
-    data = iter(source.read_ranges(place for found in places if isinstance(found, list) for place in found))
+    data = iter(source.read_ranges(place for parts in places if isinstance(parts, list) for place in parts))
     return [
-        _parse(request, islice(data, len(found))) if isinstance(found, list) else found
-        for request, found in zip(wanted, places, strict=True)
+        _parse(request, islice(data, len(parts))) if isinstance(parts, list) else parts
+        for request, parts in zip(requests, places, strict=True)
     ]
 
 
 def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
-    """Places, as (offset, length), of the offset index and the column index, in this order; absent indexes are left out."""
+    """Return (offset, length) for the offset index, then for the column index. Absent indexes are left out."""
     chunk = request.chunk.chunk
     places: list[tuple[int, int]] = []
     if chunk.file_path:
-        return places       # the format leaves open whose offsets these are: this file's or the other's
+        return places       # the format does not say whether the offsets are in this file or in the other
     for name, offset, length in (
         ("an offset index", chunk.offset_index_offset, chunk.offset_index_length),
         ("a column index", chunk.column_index_offset, chunk.column_index_length),
@@ -287,67 +287,62 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
 
 
 def read_stored_page_index(source: Source, request: IndexRequest) -> tuple[StoredIndexes, ChunkIndexes]:
-    """The page index of one chunk, both as stored structs and checked, without broken parts.
+    """Return one chunk's page index twice, as stored structs and in checked form. Broken parts are left out.
 
-    A column index without its offset index serves no reader, and counts as broken too.
+    A column index without its offset index is useless to readers, and counts as broken too.
 
     Raises:
         TagVerificationError: an encrypted index was altered.
     """
-    broken: dict[str, FormatError] = {}
+    errors: dict[str, FormatError] = {}
     try:
-        return _stored(source, request, broken)
+        return _stored(source, request, errors)
     except FormatError as error:
-        broken[COLUMN_INDEX] = error
+        errors[COLUMN_INDEX] = error
     try:
-        return _stored(source, replace(request, column_index=False), broken)
+        return _stored(source, replace(request, column_index=False), errors)
     except FormatError as error:
-        broken = {OFFSET_INDEX: error}
+        errors = {OFFSET_INDEX: error}
     if request.chunk.chunk.column_index_offset is not None:
-        broken[COLUMN_INDEX] = FormatError("a column index without its offset index")
-    return StoredIndexes(None, None, broken), ChunkIndexes(None, None)
+        errors[COLUMN_INDEX] = FormatError("a column index without its offset index")
+    return StoredIndexes(None, None, errors), ChunkIndexes(None, None)
 
 
-def _stored(
-    source: Source, request: IndexRequest, broken: dict[str, FormatError]
-) -> tuple[StoredIndexes, ChunkIndexes]:
-    """The requested parts of a page index, as read_stored_page_index returns them; raises FormatError for a broken part."""
-    opened = _opened(request, source.read_ranges(_places(request, source.size)))
-    checked = _checked(request, opened)
-    offset_index, column_index = opened
-    return (
-        StoredIndexes(
-            None if column_index is None else fmt.decode(fmt.ColumnIndex, column_index)[0],
-            None if offset_index is None else fmt.decode(fmt.OffsetIndex, offset_index)[0],
-            broken,
-        ),
-        checked,
+def _stored(source: Source, request: IndexRequest, errors: dict[str, FormatError]) -> tuple[StoredIndexes, ChunkIndexes]:
+    """Return the requested parts of a page index, as read_stored_page_index does. Raise FormatError for a broken part."""
+    parts = _opened(request, iter(source.read_ranges(_places(request, source.size))))
+    checked_indexes = _checked(request, *parts)
+    offset_index, column_index = parts
+    structs = (
+        None if column_index is None else fmt.decode(fmt.ColumnIndex, column_index)[0],
+        None if offset_index is None else fmt.decode(fmt.OffsetIndex, offset_index)[0],
     )
+    return StoredIndexes(*structs, errors), checked_indexes
 
 
-def _parse(request: IndexRequest, parts: Iterable[Bytes]) -> ChunkIndexes | FormatError:
+def _parse(request: IndexRequest, parts: Iterator[Bytes]) -> ChunkIndexes | FormatError:
     try:
-        return _checked(request, _opened(request, parts))
+        return _checked(request, *_opened(request, parts))
     except FormatError as error:
         return error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal)
 
 
-def _opened(request: IndexRequest, parts: Iterable[Bytes]) -> tuple[Any, Any]:
-    """The serialized offset index and column index, decrypted; None for an absent or unwanted index."""
-    chunk, waiting = request.chunk.chunk, iter(parts)
+def _opened(request: IndexRequest, parts: Iterator[Bytes]) -> tuple[Any, Any]:
+    """Return the serialized offset index and column index, decrypted. One that is absent or not requested is None."""
+    chunk = request.chunk.chunk
     offset_index = column_index = None
     if chunk.file_path:
         return None, None
     if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
-        offset_index = request.cipher.open(ModuleType.OFFSET_INDEX, NO_PAGE, next(waiting).data)
+        offset_index = request.cipher.open(ModuleType.OFFSET_INDEX, NO_PAGE, next(parts).data)
     if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
-        column_index = request.cipher.open(ModuleType.COLUMN_INDEX, NO_PAGE, next(waiting).data)
+        column_index = request.cipher.open(ModuleType.COLUMN_INDEX, NO_PAGE, next(parts).data)
     return offset_index, column_index
 
 
-def _checked(request: IndexRequest, opened: tuple[Any, Any]) -> ChunkIndexes:
-    stored = Claims(request.column, request.num_rows, request.chunk.metadata, request.trust)
-    claims = without_refuted_statistics(stored)
-    offset_index = None if opened[0] is None else offset_index_of(opened[0], claims)
-    column_index = None if opened[1] is None else column_index_of(fmt.decode(fmt.ColumnIndex, opened[1])[0], claims)
+def _checked(request: IndexRequest, offset_bytes: Any, column_bytes: Any) -> ChunkIndexes:
+    claims = ChunkMetadataClaims(request.column, request.num_rows, request.chunk.metadata, request.usable)
+    claims = without_refuted_statistics(claims)
+    offset_index = None if offset_bytes is None else offset_index_of(offset_bytes, claims)
+    column_index = None if column_bytes is None else column_index_of(fmt.decode(fmt.ColumnIndex, column_bytes)[0], claims)
     return ChunkIndexes(column_index, offset_index)

@@ -1,4 +1,4 @@
-"""Loops over the page locations of an OffsetIndex: decoding, checking, choosing the pages of some rows (PageIndex.md)."""
+"""Loops over an OffsetIndex' page locations (PageIndex.md). They decode and check them, and choose the pages with some rows."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from fastpq.errors import FormatError
 
-cdef enum:              # field ids of PageLocation
+cdef enum:              # field ids in PageLocation
     OFFSET = 1
     COMPRESSED_PAGE_SIZE = 2
     FIRST_ROW_INDEX = 3
@@ -22,17 +22,17 @@ cdef int64_t LARGEST_I64 = 0x7FFFFFFFFFFFFFFF
 
 
 def read_page_locations(const uint8_t[::1] data, int64_t offset):
-    """Decode the page locations of an OffsetIndex.
+    """Decode the page locations in an OffsetIndex.
 
     Args:
         data: the serialized struct.
-        offset: offset of the list in data.
+        offset: the list's offset in data.
 
     Returns:
         Shape (3, pages), int64: offsets, stored sizes and first rows.
 
     Raises:
-        FormatError: the bytes are no list of page locations, or end before the list does.
+        FormatError: the bytes are not a list of page locations, or end before the list does.
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef int wire = 0
@@ -40,19 +40,19 @@ def read_page_locations(const uint8_t[::1] data, int64_t offset):
     cdef int64_t[:, ::1] out
     count = take_list(&cursor, &wire)
     if not cursor.failed and count and wire != STRUCT:
-        raise FormatError("OffsetIndex.page_locations is no list of structs", offset=offset)
+        raise FormatError("OffsetIndex.page_locations is not a list of structs", offset=offset)
     found = np.empty((3, count), np.int64)
     out = found
     for page in range(count):
         if not take_location(&cursor, out, page):
-            raise FormatError(f"OffsetIndex.page_locations[{page}] is no PageLocation", offset=cursor.pos - cursor.start)
+            raise FormatError(f"OffsetIndex.page_locations[{page}] is not a PageLocation", offset=cursor.pos - cursor.start)
     if cursor.failed:
-        raise FormatError("OffsetIndex.page_locations is no list", offset=offset)
+        raise FormatError("OffsetIndex.page_locations is not a list", offset=offset)
     return found
 
 
 cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexcept:
-    """Decode one PageLocation into a column of out; returns whether all of its fields were there."""
+    """Decode one PageLocation into a column of out, and return whether it is valid and has all its fields."""
     cdef int64_t id = 0
     cdef int wire, seen = 0
     while True:
@@ -71,32 +71,33 @@ cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexc
 
 
 class LocationFault(IntEnum):
-    """Faults of page locations."""
+    """What is wrong with page locations."""
 
     NONE = 0
-    CHUNK = 1           # a negative offset or length of the column chunk
-    NO_PAGES = 2        # rows, and no page
-    OUTSIDE = 3         # a page outside the column chunk, or of no byte
-    OVERLAP = 4         # a page before the end of the page before
-    ROWS = 5            # first rows that do not ascend from 0 within the row group
-    ENDS = 6            # another first page, or bytes behind the last page
-    GAPS = 7            # bytes between pages
+    CHUNK = 1           # the column chunk has a negative offset or length, or ends beyond the largest offset
+    NO_PAGES = 2        # there are rows, but no page
+    OUTSIDE = 3         # a page is outside the column chunk, or has no byte
+    OVERLAP = 4         # a page begins before the previous page ends
+    ROWS = 5            # first rows do not ascend from 0 within the row group
+    ENDS = 6            # the first page is another one, or there are bytes behind the last page
+    GAPS = 7            # there are bytes between pages
 
 
 def location_fault(const int64_t[:, ::1] locations, int64_t num_rows, int64_t start, int64_t length, int64_t first_page):
-    """The first fault of the pages of a column chunk: without gaps or overlaps, to the chunk's end, first rows ascending from 0.
+    """Return the first fault in a column chunk's page locations.
 
-    The check finds omitted and moved pages, and pages with the rows of others. A consistent lie about pages never read
-    passes, except in an encrypted file: each page is sealed with its number there, and decryption finds the lie.
+    Pages must follow one another without gaps or overlaps up to the chunk's end, and their first rows must ascend from 0. The
+    check finds pages that are left out or moved, and pages that have the rows of others. A consistent lie about pages that are
+    never read passes. It does not pass in an encrypted file, where each page is sealed with its number: decryption finds it.
 
     Args:
         locations: the result of read_page_locations.
-        num_rows: rows of the row group.
-        start, length: place of the column chunk in the file.
-        first_page: offset of the first data page; -1 where unknown.
+        num_rows: row count of the row group.
+        start, length: the column chunk's place in the file.
+        first_page: the first data page's offset, or -1 if unknown.
 
     Returns:
-        A LocationFault; NONE for pages without a fault.
+        A LocationFault, which is NONE if there is no fault.
     """
     cdef int64_t pages = locations.shape[1], stop, end = start, row = -1, page, offset, size
     cdef bint gaps = False
@@ -122,18 +123,18 @@ def location_fault(const int64_t[:, ::1] locations, int64_t num_rows, int64_t st
 
 
 def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64_t start, bint nested):
-    """Choose the data pages with some wanted rows, and the dictionary page, if any.
+    """Choose the data pages that have requested rows, and the dictionary page if there is one.
 
     Args:
-        locations: page locations, checked.
-        rows: wanted rows of the row group.
-        start: offset of the chunk. The bytes from there to the first data page are the dictionary page.
+        locations: page locations that have been checked.
+        rows: the requested rows in the row group.
+        start: the chunk's offset. The bytes from there to the first data page are the dictionary page.
         nested: whether a page may have more or fewer values than rows.
 
     Returns:
-        None where every page has wanted rows. Otherwise: the rows of the chosen pages; (offset, length) of each run of
-        adjacent chosen pages; the directory of the chosen data pages (fastpq.read.plan.PageSelection); and the wanted rows
-        (RowRanges), numbered among the rows of the chosen pages.
+        None if every page has requested rows. Otherwise a tuple: the rows that the chosen pages have, (offset, length) for each
+        run of adjacent chosen pages, the directory of the chosen data pages (fastpq.read.chunk_plan.PageSelection), and the
+        requested rows (RowRanges), numbered among the chosen pages' rows.
     """
     cdef int64_t pages = locations.shape[1], chosen = 0, page, first, end, offset, size
     cdef int64_t run_start = -1, run_end = -1
@@ -171,7 +172,7 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
 
 
 def pages_of(const int64_t[:, ::1] locations, RowRanges rows not None):
-    """Number and stored bytes of the data pages with some wanted rows; arguments as in choose_pages."""
+    """Return the number and the stored bytes of the data pages that have requested rows. Arguments are as for choose_pages."""
     cdef int64_t pages = locations.shape[1], page, chosen = 0, size = 0
     cdef Finder wanted = Finder(rows)
     for page in range(pages):
@@ -182,11 +183,11 @@ def pages_of(const int64_t[:, ::1] locations, RowRanges rows not None):
 
 
 cdef class Finder:
-    """Looks for rows of a set between given rows, which ascend from call to call."""
+    """Tells whether a row set has rows in a given range. The ranges ascend from call to call."""
 
     cdef const int64_t[:, ::1] bounds
     cdef const uint8_t[::1] bits
-    cdef int64_t next       # range to look at
+    cdef int64_t next       # the range to look at next
 
     def __cinit__(self, RowRanges rows):
         self.next = 0

@@ -2,10 +2,10 @@ from libc.stdint cimport int64_t
 
 
 cdef class RowRanges:
-    cdef readonly object bits   # bitmap, or None where known has the ranges
+    cdef readonly object bits   # a bitmap, or None if known has the ranges
     cdef readonly int64_t num_rows
     cdef object known
-    cdef int64_t counted        # rows; -1 until asked for
+    cdef int64_t counted        # number of rows in the set, or -1 until it is asked for
 
     @staticmethod
     cdef RowRanges of_bits(object bits, int64_t num_rows)

@@ -1,4 +1,4 @@
-"""RowRanges: sets of rows of a row group, as ascending ranges or as a bitmap."""
+"""RowRanges: a set of row numbers within a row group, as ascending ranges or as a bitmap."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -13,18 +13,18 @@ Int64s = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 cdef enum:
-    ROWS_A_RANGE = 128      # a range takes as much memory as the bits of so many rows
+    ROWS_A_RANGE = 128      # a range takes as much memory as the bits of this many rows
 
 
 cdef class RowRanges:
-    """A set of rows out of num_rows: ascending ranges with gaps between.
+    """A set of rows out of num_rows: ascending ranges with gaps between them.
 
     Args:
         bounds: shape (n, 2), int64: the first row of each range and the row after its last.
         num_rows: number of rows to choose from.
 
     Attributes:
-        bits: uint8 bitmap of num_rows bits, LSB first, for many short ranges; otherwise None.
+        bits: a bitmap (uint8) with num_rows bits, LSB first, if there are many short ranges. Otherwise None.
     """
 
     def __init__(self, bounds, int64_t num_rows):
@@ -37,7 +37,7 @@ cdef class RowRanges:
 
     @staticmethod
     cdef RowRanges of_bits(object bits, int64_t num_rows):
-        """The rows at the set bits of a bitmap; padding bits are clear."""
+        """Return the rows whose bits are set in a bitmap. Its padding bits must be clear."""
         cdef RowRanges made = RowRanges.__new__(RowRanges)
         made.bits = bits
         made.num_rows = num_rows
@@ -46,7 +46,7 @@ cdef class RowRanges:
 
     @property
     def bounds(self):
-        """Shape (n, 2), int64: the first row of each range and the row after its last; computed anew of a bitmap."""
+        """Shape (n, 2), int64: the first row of each range and the row after its last. A bitmap computes it anew on each call."""
         cdef const uint8_t[::1] bits
         cdef int64_t[:, ::1] out
         if self.bits is None:
@@ -62,22 +62,22 @@ cdef class RowRanges:
 
     @classmethod
     def every(cls, int64_t num_rows):
-        """All rows."""
+        """Return the set that has all rows."""
         return cls(np.array([[0, num_rows]], np.int64) if num_rows > 0 else np.empty((0, 2), np.int64), num_rows)
 
     @classmethod
     def none(cls, int64_t num_rows):
-        """No row."""
+        """Return the set that has no row."""
         return cls(np.empty((0, 2), np.int64), num_rows)
 
     @classmethod
     def of_parts(cls, const int64_t[::1] first_rows, chosen, int64_t num_rows):
-        """The rows of the chosen parts; all rows are divided into parts, for example pages.
+        """Return the rows in the chosen parts. All rows are divided into parts, for example into pages.
 
         Args:
-            first_rows: ascending, the first row of each part; the first part begins with row 0.
+            first_rows: the first row of each part, ascending. The first part begins with row 0.
             chosen: whether each part is chosen, bool.
-            num_rows: rows in all.
+            num_rows: number of rows in all parts.
         """
         cdef const uint8_t[::1] flags = chosen.view(np.uint8)
         cdef int64_t parts = first_rows.shape[0], part
@@ -135,7 +135,7 @@ cdef class RowRanges:
         return made.ranges(self.num_rows)
 
     def select(self, mask):
-        """The rows for which a mask is true; the mask has one entry for each row in the ranges."""
+        """Return the rows for which a mask is true. The mask has one entry for each row in the ranges."""
         cdef const uint8_t[::1] flags = np.ascontiguousarray(mask, np.bool_).view(np.uint8)
         cdef const int64_t[:, ::1] view = self.bounds
         cdef int64_t count = self.count_rows(), runs = 0, place = 0, i, length
@@ -163,16 +163,16 @@ cdef class RowRanges:
         return chosen
 
     def contain(self, rows):
-        """Whether each of some rows is in the ranges."""
+        """Return for each given row whether it is in the ranges."""
         bounds = self.bounds
         following = np.searchsorted(bounds[:, 1], rows, side="right")
         return np.append(bounds[:, 0], self.num_rows)[following] <= rows
 
     def within(self, RowRanges covered not None):
-        """The rows, numbered by their positions among the rows of ``covered``.
+        """Return the same rows, numbered by their positions among the rows in ``covered``.
 
         Raises:
-            ValueError: a range is not within one of covered.
+            ValueError: a range is not within a single range of ``covered``.
         """
         cdef const int64_t[:, ::1] view = self.bounds, around = covered.bounds
         cdef int64_t count = view.shape[0], before = 0, i, j = 0
@@ -189,7 +189,7 @@ cdef class RowRanges:
         return RowRanges(counted, covered.count_rows())
 
     cdef RowRanges cut_out(self, RowRanges covered):
-        """As ``within``, for a set of rows as a bitmap, all in covered."""
+        """Return what ``within`` returns, for a set that is a bitmap. All its rows must be in covered."""
         cdef const int64_t[:, ::1] around = covered.bounds
         cdef const uint8_t[::1] bits = self.bits
         cdef int64_t i, place = 0, length, total = covered.count_rows(), longest = 0
@@ -210,7 +210,7 @@ cdef class RowRanges:
         return made
 
     def merged(self, int64_t gap):
-        """The ranges, with gaps of at most gap rows filled."""
+        """Return the ranges with all gaps filled that have at most ``gap`` rows."""
         cdef const int64_t[:, ::1] view = self.bounds
         cdef int64_t i
         cdef Growing made = Growing(view.shape[0], gap)
@@ -221,7 +221,7 @@ cdef class RowRanges:
         return made.ranges(self.num_rows)
 
     def rows(self):
-        """The row numbers, ascending."""
+        """Return the row numbers, ascending."""
         numbers = np.empty(self.count_rows(), np.int64)
         cdef const int64_t[:, ::1] view = self.bounds
         cdef int64_t[::1] out = numbers
@@ -263,7 +263,7 @@ cdef class RowRanges:
 
 
 cdef object selected_ranges(const int64_t[:, ::1] base, const uint8_t[::1] bits, int64_t runs):
-    """Bounds of the runs of set bits; the bits stand for the rows of base, in order."""
+    """Return the bounds of the rows whose bits are set. The bits stand for the rows in the ranges ``base``, in order."""
     bounds = np.empty((runs, 2), np.int64)
     cdef int64_t[:, ::1] out = bounds
     cdef int64_t* places
@@ -279,7 +279,7 @@ cdef object selected_ranges(const int64_t[:, ::1] base, const uint8_t[::1] bits,
 
 
 cdef object spread_bits(const int64_t[:, ::1] base, const uint8_t[::1] bits, int64_t num_rows):
-    """A bitmap of num_rows rows with the bits at the rows of base, in order; clear elsewhere."""
+    """Return a bitmap with num_rows bits. It has the given bits at the rows in the ranges ``base``, in order, and 0 elsewhere."""
     spread = np.zeros((num_rows + 7) // 8, np.uint8)
     cdef uint8_t[::1] out = spread, part = np.empty((num_rows + 7) // 8, np.uint8)
     cdef int64_t i, length, place = 0
@@ -293,7 +293,7 @@ cdef object spread_bits(const int64_t[:, ::1] base, const uint8_t[::1] bits, int
 
 
 cdef class Growing:
-    """A builder of RowRanges from ranges in ascending order; joins ranges at most gap rows apart, and skips empty ones."""
+    """A builder that makes RowRanges from ascending ranges. It joins ranges at most gap rows apart, and skips empty ones."""
 
     def __cinit__(self, int64_t expected, int64_t gap=0):
         self.bounds = np.empty((max(expected, 1), 2), np.int64)
@@ -320,11 +320,11 @@ cdef class Growing:
 
 
 def cut_ranges(const int64_t[:, ::1] bounds, int64_t start, int64_t stop):
-    """Cut ranges to their rows number start to stop - 1, counted over all ranges; returns bounds.
+    """Cut ranges to their rows number start to stop - 1, counted over all ranges, and return them as bounds.
 
     Args:
         bounds: shape (n, 2), int64: ascending ranges.
-        start, stop: at most the number of rows in the ranges.
+        start, stop: row counts, at most the number of rows in the ranges.
     """
     cdef int64_t count = bounds.shape[0], begun = 0, size = 0, i, first, last
     cut = np.empty((count, 2), np.int64)

@@ -1,4 +1,4 @@
-"""Page index and size statistics of a written column chunk, made from counts and bounds of its data pages (PageIndex.md)."""
+"""Makes a written column chunk's page index and size statistics, from counts and bounds for its data pages (PageIndex.md)."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from fastpq import format as fmt
 from fastpq.options import DEFAULT_STATISTICS_TRUNCATION
 from fastpq.schema.types import ColumnType, Decimal, Type
 from fastpq.stats import total_order
-from fastpq.stats.bounds import truncate_max, truncate_min
+from fastpq.stats.bounds import FLOAT_ORDERS, truncate_max, truncate_min
 from fastpq.stats.statistics import Order, is_monotonic
-
-FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
 
 
 class WrittenPages(NamedTuple):
-    """Counts and bounds of the data pages of one column chunk; each list has one entry a page.
+    """Counts and bounds for the data pages of one column chunk. Each list has one entry per page.
 
     Attributes:
-        type: type of the column.
-        order: order of the values.
+        type: the column type.
+        order: the order in which values are compared.
         sizes: stored bytes, headers included.
-        num_rows: rows.
-        num_values: values, nulls and empty lists among them.
-        null_counts: nulls and empty lists.
-        minima, maxima: smallest and largest value, encoded as in statistics, NaNs left out; None for pages without any.
-        nan_counts: NaNs, of a float column.
-        unencoded_byte_array_data_bytes: bytes of the values, of a BYTE_ARRAY column.
-        repetition_level_histograms, definition_level_histograms: number of occurrences of each level, page after page; empty
-            where the other counts imply the histograms.
-        total_order: whether floats are in IEEE 754 total order, and pages of NaNs alone have bounds.
+        num_rows: row counts.
+        num_values: value counts, nulls and empty lists included.
+        null_counts: number of nulls and empty lists.
+        minima, maxima: smallest and largest value, encoded as in statistics, NaNs left out. None for pages without such values.
+        nan_counts: number of NaNs, for a float column.
+        unencoded_byte_array_data_bytes: bytes that the values have, for a BYTE_ARRAY column.
+        repetition_level_histograms, definition_level_histograms: how often each level occurs, page after page. Empty if the
+            other counts imply the histograms.
+        total_order: whether floats are in IEEE 754 total order. Pages that have only NaNs then have bounds.
     """
 
     type: ColumnType
@@ -50,24 +48,24 @@ class WrittenPages(NamedTuple):
     total_order: bool = False
 
     def offset_index(self, start: int) -> fmt.OffsetIndex:
-        """The OffsetIndex of the pages, the first one at file offset start."""
+        """Return the OffsetIndex for pages that begin at a file offset."""
         locations, first_row = [], 0
         for size, rows in zip(self.sizes, self.num_rows, strict=True):
             locations.append(fmt.PageLocation(offset=start, compressed_page_size=size, first_row_index=first_row))
             start += size
             first_row += rows
-        unencoded = self.unencoded_byte_array_data_bytes if self.type.physical is Type.BYTE_ARRAY else None
-        return fmt.OffsetIndex(page_locations=locations, unencoded_byte_array_data_bytes=unencoded)
+        unencoded_sizes = self.unencoded_byte_array_data_bytes if self.type.physical is Type.BYTE_ARRAY else None
+        return fmt.OffsetIndex(page_locations=locations, unencoded_byte_array_data_bytes=unencoded_sizes)
 
     def column_index(self, truncation: int = DEFAULT_STATISTICS_TRUNCATION) -> fmt.ColumnIndex | None:
-        """The ColumnIndex, or None where the format allows none.
+        """Return the ColumnIndex, or None if the format does not allow one.
 
-        A column without an order has no ColumnIndex. Nor has a chunk with a page of values but no bounds: a page of NaNs
-        alone, in the order defined by the type (parquet.thrift, ColumnOrder).
+        A column without an order has no ColumnIndex. A chunk has none either if a page has values but no bounds. Such a page has
+        only NaNs, and the order is the one that the type defines (parquet.thrift, ColumnOrder).
 
         Args:
-            truncation: longest bound of a BYTE_ARRAY column, in bytes. A maximum without an upper bound of this length
-                is written whole.
+            truncation: longest bound in bytes, for a BYTE_ARRAY column. A maximum that has no upper bound this short is written
+                whole.
         """
         order = self.order
         if order == Order.ORDER_NONE:
@@ -91,7 +89,7 @@ class WrittenPages(NamedTuple):
         )
 
     def size_statistics(self) -> fmt.SizeStatistics | None:
-        """The SizeStatistics of the chunk; None where all their fields are unset."""
+        """Return the chunk's SizeStatistics, or None if all fields would be unset."""
         is_bytes = self.type.physical is Type.BYTE_ARRAY
         if not is_bytes and not self.repetition_level_histograms and not self.definition_level_histograms:
             return None
@@ -110,11 +108,11 @@ class WrittenPages(NamedTuple):
     def _boundary_order(self, minima: Sequence[bytes | None], maxima: Sequence[bytes | None]) -> fmt.BoundaryOrder:
         if len(self.sizes) < 2:
             return fmt.BoundaryOrder.ASCENDING
-        known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
+        known_bounds = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
         for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
-            if self.total_order and all(total_order.total_keys_are_monotonic(bounds, sign) for bounds in known):
+            if self.total_order and all(total_order.total_keys_are_monotonic(bounds, sign) for bounds in known_bounds):
                 return boundary_order
-            if not self.total_order and all(is_monotonic(self.order, bounds, sign) for bounds in known):
+            if not self.total_order and all(is_monotonic(self.order, bounds, sign) for bounds in known_bounds):
                 return boundary_order
         return fmt.BoundaryOrder.UNORDERED
 

@@ -1,4 +1,4 @@
-"""Byte ranges close together, merged into fewer requests."""
+"""coalesce: merges byte ranges that are close together, so that fewer requests are needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ Range: TypeAlias = tuple[int, int]
 
 
 class Place(NamedTuple):
-    """Place of a requested range in the merged ranges: index of the merged range, and first byte inside."""
+    """Where a requested range is in the merged ranges.
+
+    Attributes:
+        request: index of the merged range.
+        start: where the requested range begins in the merged range, in bytes.
+    """
 
     request: int
     start: int
@@ -19,25 +24,26 @@ def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range]
     """Merge byte ranges into fewer, larger ones.
 
     Args:
-        ranges: (offset, length) each, in any order; they may overlap.
-        gap: most bytes between two ranges to merge.
-        limit: most bytes of a merged range; a range beyond the limit stays as given.
+        ranges: (offset, length) each, in any order. They may overlap.
+        gap: ranges with at most this many bytes between them are merged.
+        limit: largest merged range in bytes. A longer range stays as it is.
 
     Returns:
-        The merged ranges by ascending offset, and the place of each given range, in the given order.
+        (the merged ranges, a place for each requested range). Merged ranges have ascending offsets. Places have the same order
+        as ``ranges``.
     """
-    merged: list[Range] = []
+    merged_ranges: list[Range] = []
     places: list[Place] = [Place(0, 0)] * len(ranges)
     for position in sorted(range(len(ranges)), key=ranges.__getitem__):
         offset, length = ranges[position]
-        if merged:
-            start, size = merged[-1]
+        if merged_ranges:
+            start, size = merged_ranges[-1]
             end = max(start + size, offset + length)
-            contained = end == start + size
-            if offset - (start + size) <= gap and (contained or end - start <= limit):
-                merged[-1] = (start, end - start)
-                places[position] = Place(len(merged) - 1, offset - start)
+            is_contained = end == start + size
+            if offset - (start + size) <= gap and (is_contained or end - start <= limit):
+                merged_ranges[-1] = (start, end - start)
+                places[position] = Place(len(merged_ranges) - 1, offset - start)
                 continue
-        merged.append((offset, length))
-        places[position] = Place(len(merged) - 1, 0)
-    return merged, places
+        merged_ranges.append((offset, length))
+        places[position] = Place(len(merged_ranges) - 1, 0)
+    return merged_ranges, places

@@ -1,4 +1,4 @@
-"""checked_count: numbers of bytes that the methods of a caller's file object return."""
+"""checked_count: checks the byte count that a file object's method returned. The file object is the caller's."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from fastpq.errors import SchemaError
 
 
 def checked_count(count: Any, most: int | None, method: str, name: str) -> int:
-    """The number of bytes returned by a method of a file object.
+    """Check the byte count that a file object's method returned, and return it as an int.
 
     Args:
-        count: the returned object.
-        most: largest number allowed; None for no bound.
-        method: name of the method.
-        name: name of the file.
+        count: what the method returned.
+        most: the largest allowed count. None means no limit.
+        method: the method's name.
+        name: the file's name.
 
     Raises:
-        BlockingIOError: None, from an object that does not block.
-        SchemaError: no number, or a number out of bounds.
+        BlockingIOError: the method returned None, which means that the object does not block and handled no bytes.
+        SchemaError: the method did not return a number, or the number is not allowed.
     """
     if type(count) is int and count >= 0 and (most is None or count <= most):
         return count
     if count is None and most is not None:
-        raise BlockingIOError(errno.EAGAIN, f"a file object that does not block: no bytes in {method}", name)
+        raise BlockingIOError(errno.EAGAIN, f"{method} of a file object that does not block handled no bytes", name)
     if isinstance(count, SupportsIndex) and not isinstance(count, bool):
         number = operator.index(count)
         if number >= 0 and (most is None or number <= most):
             return number
-    bound = "" if most is None else f" of {most} bytes"
-    raise SchemaError(f"a file object returned {count!r} from {method}{bound}", path=name)
+    limit = "" if most is None else f" of {most} bytes"
+    raise SchemaError(f"a file object returned {count!r} from {method}{limit}", path=name)

@@ -1,13 +1,13 @@
-"""Uploads to Google Cloud Storage through gcsfs: hidden objects beside the target, composed into it.
+"""Uploads to Google Cloud Storage, through gcsfs. Parts are hidden objects beside the target, and are composed into it.
 
-Google's own resumable uploads do not serve here: the URL of one is a secret, by which anybody may write, and none are listed.
-A part's name is ``.fastpq-TOKEN-NUMBER-NAME`` in the folder of the object NAME; readers of datasets pass over such names.
+Google's own resumable uploads are not used. The URL of such an upload is a secret with which anybody can write, and the uploads
+cannot be listed. If the object is called NAME, its parts are called ``.fastpq-TOKEN-NUMBER-NAME`` and are in the same folder.
+Dataset readers skip such names.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import posixpath
 import re
@@ -21,15 +21,15 @@ from fastpq.common.parallel import run_parallel
 from fastpq.io.object_store import ObjectStore, Upload
 from fastpq.io.sink import Conditions
 
-TOKEN = "fastpq-upload"         # metadata of an object
-COMPOSED = 32                   # most objects that Google composes by one request
-REMOVED_AT_A_TIME = 8           # parts, after the object has appeared
+TOKEN = "fastpq-upload"         # key in an object's metadata
+COMPOSED = 32                   # Google composes at most this many objects with one request
+REMOVED_AT_A_TIME = 8           # how many requests remove parts at the same time, after the object has appeared
 
 _PART = re.compile(r"\.fastpq-([0-9a-f]{32})-(\d+)-([^/]*)")
 
 
 class GoogleStore(ObjectStore):
-    """Requests to Google's store (``GCSFileSystem.call``). A version is an object's generation."""
+    """Requests to Google's store (``GCSFileSystem.call``). An object's version is its generation."""
 
     def begin(self, path: str, token: str) -> str:
         self.place(path)
@@ -42,15 +42,15 @@ class GoogleStore(ObjectStore):
         return name
 
     def abort(self, path: str, upload_id: str) -> None:
-        """Remove the parts, and all that another process composes of them meanwhile."""
+        """Remove the parts, and also what another process composes from them meanwhile."""
         bucket, key = self.place(path)
         while names := [one["name"] for one in self._listed(path, bucket, _prefix(key, upload_id))]:
             self._remove(path, bucket, names)
 
     def is_unfinished(self, upload: Upload) -> bool:
         bucket, key = self.place(upload.path)
-        there = {one["name"] for one in self._listed(upload.path, bucket, _prefix(key, upload.upload_id))}
-        return there >= set(upload.parts)
+        names = {one["name"] for one in self._listed(upload.path, bucket, _prefix(key, upload.upload_id))}
+        return names >= set(upload.parts)
 
     def unfinished(self, path: str) -> list[tuple[str, str, float]]:
         bucket, key, _ = self.filesystem.split_path(path)
@@ -64,11 +64,11 @@ class GoogleStore(ObjectStore):
                 if match := _PART.fullmatch(posixpath.basename(one["name"])):
                     target = posixpath.join(posixpath.dirname(one["name"]), unquote(match[3]))
                     if target == key or target.startswith(prefixes[0]):
-                        made = datetime.fromisoformat(one["timeCreated"])
+                        created_at = datetime.fromisoformat(one["timeCreated"])
                         upload = (f"{bucket}/{target}", match[1])
-                        oldest[upload] = min(made, oldest.get(upload, made))
+                        oldest[upload] = min(created_at, oldest.get(upload, created_at))
         now = datetime.now(UTC)
-        return sorted((name, token, (now - made).total_seconds()) for (name, token), made in oldest.items())
+        return sorted((name, token, (now - created_at).total_seconds()) for (name, token), created_at in oldest.items())
 
     def version(self, about: Mapping[str, Any]) -> str:
         return str(about["generation"])
@@ -78,7 +78,7 @@ class GoogleStore(ObjectStore):
 
     def check(self, conditions: Conditions) -> None:
         if conditions.if_match is not None and not conditions.if_match.isdecimal():
-            raise ValueError(f"if_match in Google's store is an object's generation, a number, and not {conditions.if_match!r}")
+            raise ValueError(f"if_match in Google's store must be a generation, a number: {conditions.if_match!r} is not one")
 
     def _complete(self, upload: Upload, conditions: Conditions) -> None:
         bucket, key = self.place(upload.path)
@@ -89,51 +89,51 @@ class GoogleStore(ObjectStore):
             names = tuple(_part(key, upload.upload_id, f"{level}{number:05d}") for number in range(1, len(groups) + 1))
             for name, group in zip(names, groups, strict=True):
                 self._compose(upload.path, bucket, group, name, {})
-        self._compose(upload.path, bucket, names, key, {TOKEN: upload.token}, **_wanted(conditions))
+        self._compose(upload.path, bucket, names, key, {TOKEN: upload.token}, **_condition_options(conditions))
 
     def _completed(self, upload: Upload) -> None:
-        with contextlib.suppress(OSError):      # the object is there; abort_uploads finds the parts
+        with contextlib.suppress(OSError):      # the object is there, and abort_uploads finds parts that are left
             self.abort(upload.path, upload.upload_id)
 
     def _put(self, path: str, body: bytes, token: str, conditions: Conditions) -> None:
         bucket, key = self.place(path)
-        self._insert(path, bucket, key, body, {TOKEN: token}, **_wanted(conditions))
+        self._insert(path, bucket, key, body, {TOKEN: token}, **_condition_options(conditions))
 
     def _token(self, path: str) -> str | None:
         try:
-            found = self._call(path, "GET", "b/{}/o/{}", *self.place(path), json_out=True)
+            about = self._call(path, "GET", "b/{}/o/{}", *self.place(path), json_out=True)
         except OSError:
             return None
-        token: str | None = found.get("metadata", {}).get(TOKEN)
+        token: str | None = about.get("metadata", {}).get(TOKEN)
         return token
 
     def _is_refusal(self, error: OSError) -> bool:
-        return isinstance(error, FileExistsError)       # gcsfs's error of the status 412
+        return isinstance(error, FileExistsError)       # gcsfs's error for status 412
 
-    def _insert(self, path: str, bucket: str, name: str, body: bytes, metadata: Mapping[str, str], **wanted: str) -> None:
-        boundary = secrets.token_hex(16)        # no body has it
+    def _insert(self, path: str, bucket: str, name: str, body: bytes, metadata: Mapping[str, str], **options: str) -> None:
+        boundary = secrets.token_hex(16)        # random, so that no body contains it
         about = json.dumps({"name": name, "metadata": metadata})
         head = f"--{boundary}\nContent-Type: application/json; charset=UTF-8\n\n{about}\n"
         data = f"{head}--{boundary}\nContent-Type: application/octet-stream\n\n".encode() + body + f"\n--{boundary}--".encode()
         self._call(
             path, "POST", f"{self.filesystem._location}/upload/storage/v1/b/{quote(bucket, safe='')}/o", uploadType="multipart",
-            headers={"Content-Type": f'multipart/related; boundary="{boundary}"'}, data=data, json_out=True, **wanted,
+            headers={"Content-Type": f'multipart/related; boundary="{boundary}"'}, data=data, json_out=True, **options,
         )
 
     def _compose(
-        self, path: str, bucket: str, names: Sequence[str], target: str, metadata: Mapping[str, str], **wanted: str
+        self, path: str, bucket: str, names: Sequence[str], target: str, metadata: Mapping[str, str], **options: str
     ) -> None:
         wish = {"sourceObjects": [{"name": name} for name in names], "destination": {"metadata": metadata}}
-        self._call(path, "POST", "b/{}/o/{}/compose", bucket, target, json=wish, json_out=True, **wanted)
+        self._call(path, "POST", "b/{}/o/{}/compose", bucket, target, json=wish, json_out=True, **options)
 
     def _listed(self, path: str, bucket: str, prefix: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         page: dict[str, str] = {}
         while True:
             answer = self._call(path, "GET", "b/{}/o", bucket, prefix=prefix, json_out=True, **page)
-            found.extend(answer.get("items", ()))
+            objects.extend(answer.get("items", ()))
             if "nextPageToken" not in answer:
-                return found
+                return objects
             page = {"pageToken": answer["nextPageToken"]}
 
     def _remove(self, path: str, bucket: str, names: Iterable[str]) -> None:
@@ -143,27 +143,23 @@ class GoogleStore(ObjectStore):
 
         run_parallel(remove, names, REMOVED_AT_A_TIME)
 
-    def _call(self, path: str, method: str, where: str, *arguments: str, **wanted: Any) -> Any:
-        """The answer to a request; each failure is an OSError, also of the connection."""
-        try:
-            return self.filesystem.call(method, where, *arguments, **wanted)
-        except OSError:
-            raise
-        except Exception as error:      # of gcsfs, aiohttp and google.auth
-            raise OSError(errno.EIO, f"{method}: {type(error).__name__}: {error}", path) from error
+    def _call(self, path: str, method: str, where: str, *arguments: str, **options: Any) -> Any:
+        """Return the answer to a request."""
+        with self._failures(path, method):
+            return self.filesystem.call(method, where, *arguments, **options)
 
 
 def _prefix(key: str, token: str) -> str:
-    """The names of an upload's parts begin so."""
+    """Return the text with which all part names in an upload begin."""
     return posixpath.join(posixpath.dirname(key), f".fastpq-{token}-")
 
 
 def _part(key: str, token: str, number: str) -> str:
-    """The name of a part; readers take a name with ``=`` for a partition, and this one for hidden."""
+    """Return a part's name. It must not contain ``=``, because readers would take the name for a partition."""
     return f"{_prefix(key, token)}{number}-{quote(posixpath.basename(key), safe='')}"
 
 
-def _wanted(conditions: Conditions) -> dict[str, str]:
+def _condition_options(conditions: Conditions) -> dict[str, str]:
     if conditions.if_none_match is not None:
         return {"ifGenerationMatch": "0"}
     return {} if conditions.if_match is None else {"ifGenerationMatch": conditions.if_match}

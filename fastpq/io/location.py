@@ -1,4 +1,4 @@
-"""Places of files: a path or URL names a local file, or a file on an fsspec filesystem."""
+"""Where a file is. A path or URL names a local file, or a file on an fsspec filesystem."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from urllib.parse import unquote, urlsplit
 
 from fastpq.errors import HIDDEN, SchemaError, UnsupportedError
 
-# A URL of Azure: container, account.
+# An Azure URL with container and account.
 _CONTAINER = re.compile(r"(abfss?|az)://[a-z0-9$-]+@[a-z0-9.-]+(/|$)")
-# Packages with fsspec's filesystems, by protocol.
+# Packages that have fsspec's filesystems, by protocol.
 PACKAGES = {
     "s3": "s3fs", "s3a": "s3fs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "gs": "gcsfs", "gcs": "gcsfs",
     "http": "aiohttp", "https": "aiohttp",
 }
-STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
+STALL_SECONDS = 30.0        # seconds that HTTP waits for a connection, or for an answer's next byte
 
 
 class Remote(NamedTuple):
@@ -29,8 +29,8 @@ class Remote(NamedTuple):
     Attributes:
         filesystem: an ``fsspec.AbstractFileSystem``.
         path: path in the filesystem's own form.
-        name: name for messages, without user name, password and query: these may be secrets.
-        listed_size: bytes of the file when its directory was listed; None where unknown.
+        name: name for messages. User name, password and query are left out, because they may be secrets.
+        listed_size: file size in bytes when the directory was listed. None if unknown.
     """
 
     filesystem: Any
@@ -39,7 +39,7 @@ class Remote(NamedTuple):
     listed_size: int | None = None
 
     def beside(self, relative: str) -> Remote:
-        """The place of a path relative to the directory of this path."""
+        """Return the place that a path names. The path is relative to this file's directory."""
         directory, slash, _ = self.path.rpartition("/")
         path = posixpath.normpath(f"{directory}{slash}{relative}") if "://" not in directory else f"{directory}{slash}{relative}"
         return Remote(self.filesystem, path, f"{self.name.rpartition('/')[0]}/{relative}")
@@ -47,13 +47,13 @@ class Remote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RemotePath:
-    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter.
+    """A path on an fsspec filesystem, in the form that ParquetFile and ParquetWriter accept.
 
     Attributes:
         fs: an ``fsspec.AbstractFileSystem``.
         path: path in the filesystem's own form.
-        listed_size: bytes of the file when its directory was listed; None for a file that was not listed.
-        name: name for messages; None for the path.
+        listed_size: file size in bytes when the directory was listed. None if it was not listed.
+        name: name for messages. None takes the path.
     """
 
     fs: Any
@@ -65,31 +65,31 @@ class RemotePath:
 def placed(
     where: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, timeout: float | None = None
 ) -> Any:
-    """A place, or a list of places, for ``locate``: paths on a filesystem, or URLs opened with options.
+    """Combine a path with its filesystem, or a URL with its options, into a place that ``locate`` accepts.
 
     Args:
-        where: a path or a URL, or several; anything where no further argument is given.
-        filesystem: a filesystem of fsspec or of pyarrow.fs, on which the paths are.
-        storage_options: options of the fsspec filesystem of URLs.
-        timeout: most seconds without a byte, of URLs of HTTP and S3; local files have none.
+        where: a path or a URL, or several. If there is no other argument, it may be anything.
+        filesystem: an fsspec or pyarrow.fs filesystem, or a store of obstore, that has the paths.
+        storage_options: options for the fsspec filesystem behind the URLs.
+        timeout: how many seconds HTTP and S3 wait for a byte. Local files have no timeout.
 
     Returns:
-        A local path or a RemotePath, or a list of these; where itself without a further argument.
+        A local path or a RemotePath, or a list of these. If there is no other argument, ``where`` itself.
 
     Raises:
-        ValueError: options beside a filesystem, or options for a local path.
-        TypeError: arguments of other types.
-        SchemaError: something that has no path.
-        UnsupportedError: fsspec or a package is not installed; or a filesystem without a known timeout.
+        ValueError: options are given together with a filesystem, or for a local path. Or the timeout is not positive.
+        TypeError: an argument has a wrong type.
+        SchemaError: ``where`` has no path.
+        UnsupportedError: fsspec or a package is not installed, or the filesystem has no known timeout option.
     """
     if filesystem is None and storage_options is None and timeout is None:
         return where
     if isinstance(where, list | tuple | Iterator) and not hasattr(where, "read"):
         return [placed(one, filesystem, storage_options, timeout) for one in where]
     if storage_options is not None and not isinstance(storage_options, Mapping):
-        raise TypeError(f"storage_options is a mapping of names to values, not a {type(storage_options).__name__}")
+        raise TypeError(f"storage_options must be a mapping of names to values, not a {type(storage_options).__name__}")
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
-        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+        raise TypeError(f"timeout must be a number of seconds, not {timeout!r}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
     if not isinstance(where, str | os.PathLike) or hasattr(where, "fs"):
@@ -97,7 +97,7 @@ def placed(
     path = os.fsdecode(where)
     if filesystem is not None:
         if storage_options or timeout is not None:
-            raise ValueError("storage_options and timeout make a filesystem; the given filesystem has its own")
+            raise ValueError("storage_options and timeout make a filesystem, and this one has its own")
         return _on_filesystem(path, filesystem)
     if "://" in path and not path.startswith("file://"):
         remote = _locate_url(path, storage_options or {}, timeout)
@@ -110,64 +110,72 @@ def placed(
 def placed_each(
     places: Sequence[Any], filesystem: Any, storage_options: Mapping[str, Any] | None, timeout: float | None
 ) -> list[Any]:
-    """Several places for ``locate``, of one filesystem or with options for the URLs among them.
+    """Combine several places with their filesystem, or the URLs among them with their options, as ``placed`` does.
 
     Args:
-        places: paths and URLs; buffers and file objects stay. Without a filesystem, local paths beside a URL stay, too.
-        filesystem, storage_options, timeout: as for ``placed``.
+        places: paths and URLs. Buffers and file objects stay as they are. If there is no filesystem, and some places are remote
+            URLs, local paths stay as they are too.
+        filesystem, storage_options, timeout: as in ``placed``.
 
     Raises:
-        ValueError, TypeError, SchemaError, UnsupportedError: as ``placed``.
+        ValueError, TypeError, SchemaError, UnsupportedError: as in ``placed``.
     """
     if filesystem is None and storage_options is None and timeout is None:
         return list(places)
-    named = [isinstance(place, str | os.PathLike) for place in places]
-    remote = [isinstance(place, str) and "://" in place and not place.startswith("file://") for place in places]
-    chosen = remote if filesystem is None and any(remote) else named
-    if not any(chosen):
-        placed(places[0] if places else None, filesystem, storage_options, timeout)     # refuses
-    given = filesystem, storage_options, timeout
-    return [placed(place, *given) if one else place for place, one in zip(places, chosen, strict=True)]
+    has_path = [isinstance(place, str | os.PathLike) for place in places]
+    is_remote = [isinstance(place, str) and "://" in place and not place.startswith("file://") for place in places]
+    takes_options = is_remote if filesystem is None and any(is_remote) else has_path
+    if not any(takes_options):
+        placed(places[0] if places else None, filesystem, storage_options, timeout)     # raises the error
+    options = filesystem, storage_options, timeout
+    return [placed(place, *options) if takes else place for place, takes in zip(places, takes_options, strict=True)]
 
 
 def _on_filesystem(path: str, filesystem: Any) -> str | RemotePath:
-    """A path on a filesystem of fsspec or pyarrow; on a local one the path itself."""
+    """Return the place for a path on a filesystem or in a store. On a local filesystem it is the path itself."""
     if type(filesystem).__module__.partition(".")[0] == "pyarrow" and hasattr(filesystem, "open_input_file"):
         kind: str = filesystem.type_name
         path = path.removeprefix(f"{kind}://") if kind != "local" else path.removeprefix("file://")
         if kind == "local":
             return path
         inner = getattr(getattr(filesystem, "handler", None), "fs", None)
-        if hasattr(inner, "cat_file"):      # fsspec's, in pyarrow's wrapper
+        if hasattr(inner, "cat_file"):      # an fsspec filesystem in pyarrow's wrapper
             return _on_filesystem(path, inner)
         try:
             wrapper = importlib.import_module("fsspec.implementations.arrow").ArrowFSWrapper
         except ImportError:
             raise UnsupportedError("a filesystem of pyarrow needs the package fsspec (pip install fsspec)") from None
         return RemotePath(wrapper(filesystem), path)
+    if hasattr(filesystem, "get_ranges_async") and not isinstance(filesystem, type):      # a store of obstore
+        return RemotePath(importlib.import_module("fastpq.io.obstore_requests").StoreFilesystem(filesystem), path)
     if not hasattr(filesystem, "cat_file") or isinstance(filesystem, type):
-        raise TypeError(f"filesystem is a filesystem of fsspec or of pyarrow.fs, not {type(filesystem).__name__}")
+        raise TypeError(f"filesystem must be one of fsspec, pyarrow.fs or obstore.store, not {type(filesystem).__name__}")
     inside: str = filesystem._strip_protocol(path)
-    protocol = filesystem.protocol
-    if {"file", "local"} & ({protocol} if isinstance(protocol, str) else set(protocol)):
+    if {"file", "local"} & protocols(filesystem):
         return inside
     return RemotePath(filesystem, inside, None, _without_secrets(path))
 
 
+def protocols(filesystem: Any) -> set[str]:
+    """Return an fsspec filesystem's protocols."""
+    protocol = filesystem.protocol
+    return {protocol} if isinstance(protocol, str) else set(protocol)
+
+
 def is_of_arrow(filesystem: Any) -> bool:
-    """Whether a filesystem is fsspec's wrapper of a filesystem of pyarrow."""
+    """Return whether a filesystem is fsspec's wrapper around a pyarrow filesystem."""
     return hasattr(getattr(filesystem, "fs", None), "open_input_file")
 
 
 def locate(where: Any) -> str | Remote | None:
-    """The place named by a path or URL: local or remote.
+    """Return the place that a path or URL names, local or remote.
 
     Args:
-        where: a str or PathLike; ``scheme://`` begins a URL. Or an object with an fsspec filesystem ``fs`` and a ``path``, as
-            returned by ``fsspec.open`` and ``UPath``, to give options to a filesystem.
+        where: a str or PathLike, which is a URL if it begins with ``scheme://``. Or an object that has an fsspec filesystem
+            ``fs`` and a ``path``, as ``fsspec.open`` and ``UPath`` return it.
 
     Returns:
-        A local path (also for ``file://``), a Remote, or None for any other object.
+        A local path (also for ``file://``), or a Remote. None if ``where`` is another object.
 
     Raises:
         UnsupportedError: fsspec, or its package for the scheme, is not installed.
@@ -195,30 +203,30 @@ def _locate_url(url: str, options: Mapping[str, Any], timeout: float | None) -> 
         filesystem, path = core.url_to_fs(url, **_with_timeout(url, options, timeout))
     except (TypeError, AttributeError) as error:
         raise refused_options(name, options, error) from error
-    except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
-        needed = PACKAGES.get(url.partition("://")[0]) if isinstance(error, ImportError) else None
-        raise UnsupportedError(f"opening {name}: {error}{f' (pip install {needed})' if needed else ''}") from error
+    except (ImportError, ValueError) as error:  # the package for the scheme is missing, or the scheme is unknown
+        package = PACKAGES.get(url.partition("://")[0]) if isinstance(error, ImportError) else None
+        raise UnsupportedError(f"opening {name}: {error}{f' (pip install {package})' if package else ''}") from error
     return Remote(filesystem, path, name)
 
 
 def refused_options(name: str, options: Any, error: Exception) -> UnsupportedError:
-    """The error for options of a filesystem that its package refuses, without the values of the options.
+    """Return the error for filesystem options that the filesystem's package refuses. It hides the options' values.
 
     Args:
-        name: name of the file, without secrets.
-        options: the options of the filesystem.
-        error: the error of the package; it loses its texts if one holds the value of an option.
+        name: the file's name, without secrets.
+        options: the filesystem's options.
+        error: the package's error. Option values are hidden in its text too.
     """
-    told = str(error)
-    if hidden := [text for text in _texts(options) if text in told]:
-        for text in sorted(hidden, key=len, reverse=True):
-            told = told.replace(text, HIDDEN)
-        error.args = (told,)
-    return UnsupportedError(f"the package for {name} refuses its storage_options: {type(error).__name__}: {told}")
+    reason = str(error)
+    if secrets := [text for text in _texts(options) if text in reason]:
+        for text in sorted(secrets, key=len, reverse=True):
+            reason = reason.replace(text, HIDDEN)
+        error.args = (reason,)
+    return UnsupportedError(f"the package for {name} refuses its storage_options: {type(error).__name__}: {reason}")
 
 
 def _texts(options: Any) -> Iterator[str]:
-    """The texts among the values of options, nested ones too."""
+    """Yield the option values that are texts, including nested values."""
     if isinstance(options, Mapping):
         for value in options.values():
             yield from _texts(value)
@@ -227,12 +235,15 @@ def _texts(options: Any) -> Iterator[str]:
 
 
 def _with_timeout(url: str, options: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-    """Options of a filesystem with the longest waits for a connection and for each part of an answer; HTTP has some always."""
+    """Return a filesystem's options, and add how long it waits for a connection and for each part of an answer.
+
+    For HTTP, a limit is always added.
+    """
     protocol = url.partition("://")[0]
     if protocol in ("http", "https"):
         try:
             aiohttp = importlib.import_module("aiohttp")
-        except ImportError:     # the error of the filesystem names the package
+        except ImportError:     # the filesystem's own error names the package
             return dict(options)
         waits = aiohttp.ClientTimeout(None, sock_connect=seconds or STALL_SECONDS, sock_read=seconds or STALL_SECONDS)
         return {**options, "client_kwargs": {"timeout": waits} | dict(options.get("client_kwargs") or {})}
@@ -241,12 +252,11 @@ def _with_timeout(url: str, options: Mapping[str, Any], seconds: float | None) -
     if protocol in ("s3", "s3a"):
         waits = {"connect_timeout": seconds, "read_timeout": seconds}
         return {**options, "config_kwargs": waits | dict(options.get("config_kwargs") or {})}
-    reason = f"timeout is for HTTP and S3; storage_options has the option of the filesystem of {protocol}://"
-    raise UnsupportedError(reason)
+    raise UnsupportedError(f"timeout is for HTTP and S3; storage_options takes the option of the filesystem for {protocol}://")
 
 
 def is_container(url: str) -> bool:
-    """Whether a URL names a container before its ``@``, as those of Azure do, and no user."""
+    """Return whether a URL has a container before the ``@``, as Azure's URLs do, and not a user name."""
     return _CONTAINER.match(url) is not None
 
 

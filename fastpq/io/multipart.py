@@ -1,4 +1,4 @@
-"""Objects in object stores by uploads: bytes travel while they are written, and the object appears at the commit."""
+"""Objects in object stores, uploaded in parts while they are written. The object appears at the commit."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fastpq.io.location import Remote, locate, placed
 from fastpq.io.object_store import Upload, find_store, store_at
 from fastpq.io.sink import NO_CONDITIONS, Conditions, Sink
 
-PART_BYTES = 8 << 20            # of the first parts; S3 takes parts of 5 MiB or more, but for the last
-PARTS_OF_A_SIZE = 1000          # after as many parts they get twice as large: 10,000 parts hold 8 TB
-FIXED_PART_BYTES = 64 << 20     # of all parts for stores that take equal parts alone (s3fs's fixed_upload_size)
-PARTS_UNDER_WAY = 2
+PART_BYTES = 8 << 20            # bytes in the first parts. S3 takes parts with at least 5 MiB, except for the last
+PARTS_OF_A_SIZE = 1000          # after this many parts, the part size doubles, so that 10,000 parts hold 8 TB
+FIXED_PART_BYTES = 64 << 20     # bytes in every part, for stores that take only equal parts (s3fs's fixed_upload_size)
+PARTS_UNDER_WAY = 2             # how many parts are uploaded at the same time
 DEFAULT_UPLOAD_SECONDS = 86400.0
 
 
@@ -31,23 +31,24 @@ def abort_uploads(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
 ) -> list[str]:
-    """Abort unfinished uploads below a URL: their writers were killed, or are at work.
+    """Abort unfinished uploads below a URL. Their writers were killed, or are still at work.
 
-    An unfinished upload is no object of a dataset, and no reader takes it for one; its parts take paid space.
+    An unfinished upload is not an object, and no reader sees it, but its parts take space that is paid for.
 
     Args:
-        where: a URL of S3 or Google's store, or an object with an fsspec filesystem ``fs`` and a ``path``; a folder or an object.
-        older_than: least age of an upload in seconds; writers need less time for a file.
-        filesystem: filesystem of the path, of fsspec; None finds one by the URL.
-        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
-        timeout: most seconds without a byte from the store.
+        where: a folder or an object in S3 or Google's store. Given as a URL, or as a Python object that has an fsspec filesystem
+            ``fs`` and a ``path``.
+        older_than: age in seconds from which uploads are aborted. It should be longer than a writer needs for a file.
+        filesystem: an fsspec filesystem that has the path. None finds the filesystem by the URL.
+        storage_options: options for the fsspec filesystem behind a URL, as in pandas and Polars.
+        timeout: how many seconds to wait for a byte from the store.
 
     Returns:
         Paths of the objects whose uploads were aborted.
 
     Raises:
-        UnsupportedError: the filesystem is another one. Azure has no request that aborts: it drops the parts after a week.
-        OSError: as reported by the store.
+        UnsupportedError: the files are elsewhere. In Azure, no request aborts an upload, and Azure drops the parts after a week.
+        OSError: the store reported an error.
     """
     place = locate(placed(where, filesystem, storage_options, timeout))
     store = find_store(place.filesystem) if isinstance(place, Remote) else None
@@ -55,24 +56,25 @@ def abort_uploads(
         raise UnsupportedError("unfinished uploads are listed and aborted in S3 (s3://...) and Google's store (gs://...) only")
     if not store.aborts:
         raise UnsupportedError("unfinished uploads in Azure cannot be aborted; Azure drops their parts by itself after a week")
-    found = [one for one in store.unfinished(place.path) if one[2] >= older_than]
-    for path, upload_id, _ in found:
+    uploads = [one for one in store.unfinished(place.path) if one[2] >= older_than]
+    for path, upload_id, _ in uploads:
         store.abort(path, upload_id)
-    return [path for path, _, _ in found]
+    return [path for path, _, _ in uploads]
 
 
 class MultipartSink(Sink):
-    """An object in a store: full parts are uploaded while the caller goes on writing, and commit completes the upload.
+    """An object in a store. Full parts are uploaded while the caller goes on writing, and the commit completes the upload.
 
-    An object smaller than a part is put by one request. Memory is bounded by PARTS_UNDER_WAY + 1 parts. A writer killed at any
-    request leaves the old object; a started upload is left to abort_uploads, to a lifecycle rule of the bucket, or to Azure.
+    An object that is smaller than a part is put with one request. Memory holds at most PARTS_UNDER_WAY + 1 parts. If a writer is
+    killed at any request, the old object stays. The unfinished upload is then left to abort_uploads, to a lifecycle rule that the
+    bucket has, or to Azure.
 
     Args:
-        remote: place of the object.
-        conditions: on the object present at the commit.
+        remote: the object's place.
+        conditions: what must be true for the object that exists at the commit.
 
     Raises:
-        ValueError: ``if_match`` has not the form of the store's versions.
+        ValueError: ``if_match`` does not have the form of the store's versions.
     """
 
     def __init__(self, remote: Remote, conditions: Conditions = NO_CONDITIONS) -> None:
@@ -83,7 +85,7 @@ class MultipartSink(Sink):
         self._cleanup = weakref.finalize(self, _give_up, self._parts, os.getpid())
 
     def persist(self) -> None:
-        """Without effect: no object can be read before its upload is complete."""
+        """Do nothing: an object cannot be read before its upload is complete."""
 
     def _finish(self) -> None:
         parts = self._parts
@@ -99,10 +101,12 @@ class MultipartSink(Sink):
 
 
 class PendingSink(MultipartSink):
-    """An object in a store left incomplete: commit uploads the last part, and ``upload`` is for another process to complete.
+    """An object in a store that this process leaves incomplete. Another process completes ``upload``.
+
+    The commit only uploads the last part.
 
     Attributes:
-        upload: the upload, after commit.
+        upload: the upload. None before the commit.
     """
 
     upload: Upload | None = None
@@ -116,7 +120,7 @@ class PendingSink(MultipartSink):
 
 
 class _Parts:
-    """Bytes of an object on their way into the parts of an upload; begins the upload with the first full part."""
+    """A file-like object that collects bytes into parts and uploads them. The first full part begins the upload."""
 
     def __init__(self, remote: Remote) -> None:
         self.store, self.path = store_at(remote.filesystem), remote.path
@@ -129,22 +133,22 @@ class _Parts:
         self._count = 0
 
     def write(self, view: memoryview) -> int:
-        """Take bytes; waits while PARTS_UNDER_WAY parts are under way.
+        """Append bytes. Wait if a part is full while PARTS_UNDER_WAY parts are still being uploaded.
 
         Raises:
-            OSError: as reported by the store, perhaps of an earlier part.
+            OSError: the store reported an error, perhaps for an earlier part.
         """
-        done = 0
-        while done < len(view):
-            wanted = self._part_bytes() - len(self.rest)
-            self.rest += view[done : done + wanted]
-            done += wanted
+        position = 0
+        while position < len(view):
+            missing = self._part_bytes() - len(self.rest)
+            self.rest += view[position : position + missing]
+            position += missing
             if len(self.rest) == self._part_bytes():
                 self._send()
         return len(view)
 
     def finished(self) -> Upload:
-        """The upload with all parts, after the last of them has arrived."""
+        """Send the last part, wait until all parts have arrived, and return the upload."""
         if self.rest or not self._count:
             self._send()
         while self._under_way:
@@ -154,12 +158,12 @@ class _Parts:
         return Upload(self.path, self.upload_id, self.token, tuple(self._names))
 
     def give_up(self) -> None:
-        """Abort the upload, when the parts under way have arrived or failed."""
+        """Abort the upload. Wait first until the parts that are being uploaded have arrived or failed."""
         for part in self._under_way:
             part.cancel()
         self._end_pool()
         if self.upload_id is not None:
-            with contextlib.suppress(OSError):      # the error that led here counts; abort_uploads finds the upload
+            with contextlib.suppress(OSError):      # the error that led here counts, and abort_uploads finds the upload
                 self.store.abort(self.path, self.upload_id)
 
     def _part_bytes(self) -> int:

@@ -1,4 +1,4 @@
-"""NewFile: a local file that takes its place as a whole, and until then has no name or a hidden one; directories on disk."""
+"""NewFile: a local file that takes its place all at once. Until then it has no name or a hidden one. Also durable directories."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ import stat
 import weakref
 from collections.abc import Iterator
 
-NAME_MAX = 255                  # bytes; longest file name allowed by every common filesystem
-TEMPORARY_SUFFIX = ".{}.tmp"    # end of a temporary name; the random token makes the name unique
-TOKEN_BYTES = 8                 # random bytes of a token, in hexadecimal digits
+NAME_MAX = 255                  # bytes. Every common filesystem allows file names that are this long
+TEMPORARY_SUFFIX = ".{}.tmp"    # end of a temporary name. A random token makes the name unique
+TOKEN_BYTES = 8                 # random bytes in a token. The token has two hexadecimal digits for each byte
 TOKEN_PATTERN = TOKEN_BYTES * "[0-9a-f][0-9a-f]"
 
-# Errors of filesystems that cannot sync a directory, and of directories that may be written but not read.
+# Errors from filesystems that cannot sync a directory, and for directories that may be written but not read.
 UNSYNCED = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS, errno.EACCES})
 
 
 def new_token() -> str:
-    """Random hexadecimal digits for a temporary name, of the operating system's generator."""
-    return os.urandom(TOKEN_BYTES).hex()     # as secrets.token_hex, without the 3 MB of OpenSSL behind the module secrets
+    """Return random hexadecimal digits for a temporary name, from the operating system's generator."""
+    return os.urandom(TOKEN_BYTES).hex()     # like secrets.token_hex, without the 3 MB of OpenSSL that the module secrets loads
 
 
 class NewFile:
-    """A new local file, invisible until ``place`` gives it its path at once; the old file stays until then.
+    """A new local file that nobody sees until ``place`` gives it its path. An old file stays there until then.
 
-    A durable file is on disk, with its name, when it takes its place: a power failure leaves the old file or the whole new one.
-    Without, the operating system chooses the time, and a power failure may leave a part of a new file; bytes that replace an old
-    file are on disk before. Processes see the old file or the whole new one in either case, also after the end of this process
-    by any signal.
+    Other processes always see either the old file or the whole new file, even if a signal ends this process. A durable file is on
+    disk, with its name, when it takes its place. A power failure therefore leaves the old file or the whole new file. For other
+    files the operating system chooses when to write to disk, and a power failure may leave a part of a new file. Bytes that
+    replace an old file are always on disk before they replace it.
 
-    Where the operating system has unnamed files (O_TMPFILE, Linux), the file has no name until ``persist`` or ``place``: the end
-    of the process, by any signal, leaves nothing. Elsewhere the file has a hidden temporary name beside its path, and a process
-    ended by a signal leaves this file (temporary_files finds it).
+    Linux has files without a name (O_TMPFILE). There the file gets a name only in ``persist`` or ``place``, and a process that a
+    signal ends leaves nothing behind. On other systems the file has a hidden temporary name beside its path. A process that a
+    signal ends leaves this file behind, and temporary_files finds it.
 
-    The new file keeps owner, group and permissions of the replaced file, as far as this process may set them. Where the group
-    cannot be kept, the group gets the permissions of others.
+    The new file keeps the owner, group and permissions that the replaced file has, as far as this process may set them. If it
+    cannot keep the group, the new group gets only the permissions that all others have.
 
     Attributes:
-        file: the open file, unbuffered: a forked child would write a buffer a second time.
+        file: the open file. It has no buffer, because a forked child would write the buffer a second time.
 
     Args:
-        path: path of the file.
-        mode: permissions of a file without predecessor; None for the umask's.
-        replaces: whether an old file may be replaced.
-        follow_links: whether a symbolic link is followed; else the link is replaced by the file.
+        path: path for the file.
+        mode: permissions for a file that replaces no other file. None takes the default permissions, which the umask reduces.
+        replaces: whether the file may replace an old file.
+        follow_links: whether a symbolic link is followed. Otherwise the file replaces the link.
         durable: whether bytes and name are put on disk.
 
     Raises:
-        FileExistsError: there is an old file, and it may not be replaced.
+        FileExistsError: there is an old file that may not be replaced.
         OSError: the file cannot be made.
     """
 
@@ -66,20 +66,27 @@ class NewFile:
         self._replaces, self._durable = replaces, durable
         old = _status_of(self._target)
         self._is_replacement = old is not None
-        asked = stat.S_IMODE(old.st_mode) if old is not None else 0o666 if mode is None else mode
+        requested_mode = stat.S_IMODE(old.st_mode) if old is not None else 0o666 if mode is None else mode
         self._temporary: str | None = None
-        descriptor = _unnamed(os.path.dirname(self._target), asked)
+        descriptor = _unnamed(os.path.dirname(self._target), requested_mode)
         if descriptor is None:
             self._temporary = self._new_name()
-            descriptor = _named(self._temporary, asked, path)
+            descriptor = _named(self._temporary, requested_mode, path)
         self._is_listed = False     # whether the temporary name is on disk
         self.file = os.fdopen(descriptor, "wb", buffering=0)
         self._cleanup = weakref.finalize(self, _remove, self.file, self._temporary, os.getpid())
         if old is not None:
             _take_after(descriptor, old)
 
+    def start_writing(self, start: int, end: int) -> None:
+        """Start to write a part of the file to disk, if ``place`` will wait until all of it is there. This is only a hint."""
+        if self._durable or self._is_replacement:
+            from fastpq.io.disk_writing import start_writing  # small files never need it
+
+            start_writing(self.file.fileno(), start, end - start)
+
     def persist(self) -> None:
-        """Put the bytes written so far, on disk if durable, under a hidden name that temporary_files finds.
+        """Give the file a hidden name, by which temporary_files finds it. If durable, the written bytes are on disk afterwards.
 
         Raises:
             OSError: the file or its directory cannot be synced.
@@ -93,48 +100,48 @@ class NewFile:
             self._is_listed = True
 
     def place(self) -> None:
-        """Put the file in its place; bytes and name are on disk, if durable, and the bytes before they replace an old file.
+        """Put the file in its place. If durable, its bytes and its name are on disk. Bytes that replace an old file always are.
 
-        Errors in syncing and closing the directory after the rename are no errors of the write: the new file is in its place.
+        If the directory cannot be synced or closed after the rename, no error is raised, because the new file is in its place.
 
         Raises:
-            FileExistsError: there is a file, and it may not be replaced.
-            OSError: the file cannot be synced or renamed; the old file is still there.
+            FileExistsError: there is a file that may not be replaced.
+            OSError: the file cannot be synced or renamed. The old file is still there.
         """
-        named = self._temporary is not None
-        is_synced = self._durable or self._is_replacement or (named and os.path.lexists(self._target))
+        has_name = self._temporary is not None
+        is_synced = self._durable or self._is_replacement or (has_name and os.path.lexists(self._target))
         if is_synced:
             os.fsync(self.file.fileno())
-        elif not named:     # some filesystems report errors of writing where a descriptor is closed
+        elif not has_name:     # some filesystems report write errors when a descriptor is closed
             os.close(os.dup(self.file.fileno()))
-        if named:
-            self.file.close()       # reports errors of writing, too
+        if has_name:
+            self.file.close()       # reports write errors too
         with _synced(os.path.dirname(self._target)) if self._durable else contextlib.nullcontext():
-            # a name for the rename, where there is or was an old file
+            # an unnamed file can take a free path directly. If there is or was an old file, it needs a name and a rename
             if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place()):
-                if not is_synced:       # the old file is younger than this one
+                if not is_synced:       # the old file has come since this one began
                     os.fsync(self.file.fileno())
                 self._name()
             if self._temporary is not None:
                 self._rename(self._temporary)
             self._cleanup.detach()
-        with contextlib.suppress(OSError):      # errors of writing were reported, and the file is in its place
+        with contextlib.suppress(OSError):      # write errors were reported, and the file is in its place
             self.file.close()
 
     def discard(self) -> None:
-        """Remove the file, without effect after ``place``."""
+        """Remove the file. Does nothing after ``place``."""
         self._cleanup()
 
     @property
     def path(self) -> str:
-        """A path by which this process opens the unfinished file."""
+        """A path by which this process can open the unfinished file."""
         return _path_of(self.file.fileno()) if self._temporary is None else self._temporary
 
     def _new_name(self) -> str:
         return temporary_path(self._target, new_token())
 
     def _take_free_place(self) -> bool:
-        """Give an unnamed file its path; False if there is an old file to replace."""
+        """Give an unnamed file its path. Return False if an old file must be replaced."""
         try:
             _link(self.file, self._target)
         except FileExistsError:
@@ -146,13 +153,15 @@ class NewFile:
     def _name(self) -> None:
         """Give an unnamed file a hidden name."""
         name = self._new_name()
+        old_cleanup = self._cleanup
+        # before the link, so that Ctrl-C after it leaves no file behind
+        self._cleanup = weakref.finalize(self, _remove, self.file, name, os.getpid())
+        old_cleanup.detach()
         _link(self.file, name)
         self._temporary = name
-        self._cleanup.detach()
-        self._cleanup = weakref.finalize(self, _remove, self.file, name, os.getpid())
 
     def _rename(self, temporary: str) -> None:
-        if not self._replaces:      # a rename would replace a file made meanwhile
+        if not self._replaces:      # a rename would replace a file that was made meanwhile
             os.link(temporary, self._target)
             os.unlink(temporary)
             return
@@ -160,47 +169,47 @@ class NewFile:
 
 
 def temporary_path(target: str, token: str) -> str:
-    """The hidden path beside a target for a token."""
+    """Return the hidden path beside a target, with a token in its name."""
     directory, base = os.path.split(target)
-    kept = os.fsencode(base)[: NAME_MAX - len(TEMPORARY_SUFFIX.format(TOKEN_BYTES * "00")) - 1]
-    return os.path.join(directory, f".{os.fsdecode(kept)}{TEMPORARY_SUFFIX.format(token)}")
+    short_base = os.fsencode(base)[: NAME_MAX - len(TEMPORARY_SUFFIX.format(TOKEN_BYTES * "00")) - 1]
+    return os.path.join(directory, f".{os.fsdecode(short_base)}{TEMPORARY_SUFFIX.format(token)}")
 
 
 def temporary_files(target: str) -> list[str]:
-    """Temporary files, oldest first: their writers are at work, or were killed.
+    """Return the temporary files for a target, oldest first. Their writers are at work, or were killed.
 
     Args:
-        target: a path, for the temporary files of this path; or a directory, for all temporary files at any depth below. Links to
+        target: a file path, or a directory. For a directory, all temporary files below it are returned, at any depth. Links to
             directories are not followed.
     """
     target = os.path.realpath(target)
     if os.path.isdir(target):
         pattern = f".*{TEMPORARY_SUFFIX.format(TOKEN_PATTERN)}"
         walk = os.walk(target)
-        found = [os.path.join(folder, name) for folder, _, names in walk for name in fnmatch.filter(names, pattern)]
+        paths = [os.path.join(folder, name) for folder, _, names in walk for name in fnmatch.filter(names, pattern)]
     else:
-        found = glob.glob(temporary_path(glob.escape(target), TOKEN_PATTERN), include_hidden=True)
-    return [path for _, path in sorted((_changed(path), path) for path in found)]
+        paths = glob.glob(temporary_path(glob.escape(target), TOKEN_PATTERN), include_hidden=True)
+    return [path for _, path in sorted((_changed(path), path) for path in paths)]
 
 
 def make_directories(*paths: str, durable: bool = True) -> None:
-    """Make directories and their missing parents; if durable, all of them survive a power failure.
+    """Make directories and their missing parents. If durable, all of them survive a power failure.
 
-    A directory with new names is synced once, after all names.
+    A directory that gets new names is synced once, after all names are there.
 
     Raises:
         OSError: a directory cannot be made, or its parent cannot be synced.
     """
-    changed: dict[str, None] = {}       # directories with new names, outermost first
+    folders: dict[str, None] = {}       # directories with new names, outermost first
     for path in paths:
-        _make_directory(os.path.abspath(path), changed)
+        _make_directory(os.path.abspath(path), folders)
     if durable:
-        for folder in changed:
+        for folder in folders:
             sync_folder(folder)
 
 
-def _make_directory(path: str, changed: dict[str, None]) -> None:
-    """Make a directory and its missing parents; adds the directories with new names to changed."""
+def _make_directory(path: str, folders: dict[str, None]) -> None:
+    """Make a directory and its missing parents, and add the directories that get new names to ``folders``."""
     parent = os.path.dirname(path)
     if os.path.isdir(path):
         return
@@ -209,37 +218,40 @@ def _make_directory(path: str, changed: dict[str, None]) -> None:
     except FileNotFoundError:
         if parent == path:
             raise
-        _make_directory(parent, changed)
-        _make_directory(path, changed)
-    except FileExistsError:     # made meanwhile, perhaps by a process that has not synced the name yet
+        _make_directory(parent, folders)
+        _make_directory(path, folders)
+    except FileExistsError:     # another process has made it, and perhaps has not synced its name yet
         try:
             mode = os.lstat(path).st_mode
-        except FileNotFoundError:       # and removed by now, as folders of jobs are at their end
-            _make_directory(path, changed)
+        except FileNotFoundError:       # the other process has removed it again, as jobs do with their folders
+            _make_directory(path, folders)
             return
         if not stat.S_ISDIR(mode) and not os.path.isdir(path):
             raise
-    changed[parent] = None
+    folders[parent] = None
 
 
 def sync_folder(path: str) -> None:
-    """Put the names in a directory on disk, where the filesystem can.
+    """Put the names in a directory on disk, if the filesystem can.
 
     Raises:
         OSError: the directory cannot be synced, though the filesystem can sync directories.
     """
-    if os.name == "nt":     # no call for this
+    if os.name == "nt":     # Windows has no call for this
         return
     try:
-        with _opened(path) as descriptor:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         if error.errno not in UNSYNCED:
-            raise
+            raise OSError(error.errno, error.strerror, path) from error
 
 
 def _changed(path: str) -> float:
-    """Time of the last change; 0 for a file removed meanwhile."""
+    """Return a file's modification time. 0 if the file was removed meanwhile."""
     try:
         return os.path.getmtime(path)
     except FileNotFoundError:
@@ -247,7 +259,7 @@ def _changed(path: str) -> float:
 
 
 def _status_of(path: str) -> os.stat_result | None:
-    """Owner, group and permissions of an existing file; None if there is none, or a link that is not followed."""
+    """Return an existing file's status. None if there is no file, or only a symbolic link."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -260,19 +272,22 @@ def _status_of(path: str) -> os.stat_result | None:
 
 
 def _unnamed(directory: str, mode: int) -> int | None:
-    """Descriptor of a new file without a name; None where operating system, filesystem or /proc do not allow one."""
+    """Make a file without a name, and return its descriptor.
+
+    None if the operating system, the filesystem or /proc does not allow it.
+    """
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
         descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, mode)
-    except OSError:     # without support, or without permission: making a named file succeeds, or tells the error
+    except OSError:     # no support, or no permission. A file with a name will work, or will raise the error
         return None
     try:
-        given = stat.S_IMODE(os.stat(_path_of(descriptor)).st_mode)
+        actual_mode: int | None = stat.S_IMODE(os.stat(_path_of(descriptor)).st_mode)
     except OSError:     # no /proc
-        given = None
+        actual_mode = None
     # Linux before 6.0 ignores the umask on filesystems without access control lists
-    if given is None or mode == 0o666 == given:
+    if actual_mode is None or mode == 0o666 == actual_mode:
         os.close(descriptor)
         return None
     return descriptor
@@ -283,21 +298,21 @@ def _named(temporary: str, mode: int, path: str) -> int:
     try:
         return os.open(temporary, flags, mode)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, path) from None  # the caller knows no temporary name
+        raise type(error)(error.errno, error.strerror, path) from None  # the caller does not know the temporary name
 
 
 def _path_of(descriptor: int) -> str:
-    """A path by which this process opens an open file, also one without a name (Linux)."""
+    """Return a path by which this process can open a file again, even if the file has no name (Linux)."""
     return f"/proc/self/fd/{descriptor}"
 
 
 def _link(file: io.FileIO, path: str) -> None:
-    # a descriptor as src_dir_fd makes Python follow the link in /proc; the descriptor is unused, since the path is absolute
+    # src_dir_fd makes Python follow the link in /proc. The descriptor itself is not used, because the path is absolute
     os.link(_path_of(file.fileno()), path, src_dir_fd=file.fileno(), follow_symlinks=True)
 
 
 def _take_after(descriptor: int, old: os.stat_result) -> None:
-    """Give a new file owner, group and permissions of the old one."""
+    """Give a new file the old file's owner, group and permissions."""
     if not hasattr(os, "fchown"):
         return
     own, mode = os.fstat(descriptor), stat.S_IMODE(old.st_mode)
@@ -309,13 +324,13 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
             try:
                 os.fchown(descriptor, -1, old.st_gid)
             except OSError:
-                mode = mode & ~0o070 | (mode & 0o007) << 3      # the group is another one
-    if not is_owner or mode != stat.S_IMODE(own.st_mode):   # the umask has reduced the mode given to open, or chown did
+                mode = mode & ~0o070 | (mode & 0o007) << 3      # the new file has another group
+    if not is_owner or mode != stat.S_IMODE(own.st_mode):   # the umask, or chown, has reduced the requested mode
         os.fchmod(descriptor, mode)
 
 
 def _remove(file: io.FileIO, path: str | None, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child owns the sink, not the file
+    if os.getpid() != owner:  # a forked child has a copy of the sink, but does not own the file
         return
     with contextlib.suppress(OSError):      # the bytes are given up anyway
         file.close()
@@ -325,22 +340,11 @@ def _remove(file: io.FileIO, path: str | None, owner: int) -> None:
 
 
 @contextlib.contextmanager
-def _opened(directory: str) -> Iterator[int]:
-    descriptor = os.open(directory, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
 def _synced(directory: str) -> Iterator[None]:
-    """Make a rename in a directory survive a power failure.
-
-    Windows has no call for this, and some filesystems refuse the call.
+    """Make the rename inside the ``with`` block survive a power failure, if the system and the filesystem can.
 
     Raises:
-        OSError: the directory cannot be opened; nothing was renamed yet.
+        OSError: the directory cannot be opened. Nothing was renamed yet.
     """
     if os.name == "nt":
         yield
@@ -351,7 +355,7 @@ def _synced(directory: str) -> Iterator[None]:
     except BaseException:
         os.close(descriptor)
         raise
-    # the rename is done; its durability alone is in doubt
+    # the rename is done, and only its durability is in doubt
     with contextlib.suppress(OSError):
         os.fsync(descriptor)
     with contextlib.suppress(OSError):

@@ -1,23 +1,25 @@
-"""Uploads to object stores: one interface, with a module for each store's requests (s3, azure, google).
+"""Uploads to object stores: one interface, and a module with each store's requests (s3, azure, google).
 
-fsspec has no names for uploads, by which another process completes what one process has uploaded, and no condition on the present
-object. Each store's module therefore sends its requests through the client of fsspec's filesystem.
+With fsspec, a process cannot complete what another process has uploaded, and an upload cannot depend on the object that is there.
+Each store's module therefore sends its own requests, through the client that fsspec's filesystem has.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.io.sink import NO_CONDITIONS, Conditions, protocols
+from fastpq.io.location import protocols
+from fastpq.io.sink import NO_CONDITIONS, Conditions
 
-# Package of the filesystem's class: protocols, module of fastpq, class of its requests.
+# For the package that has a filesystem's class: its protocols, and the module and class that send its requests.
 _STORES = {
     "s3fs": ({"s3", "s3a"}, "fastpq.io.s3", "S3Store"),
     "adlfs": ({"abfs", "abfss", "az"}, "fastpq.io.azure", "AzureStore"),
@@ -27,13 +29,13 @@ _STORES = {
 
 @dataclass(frozen=True)
 class Upload:
-    """An upload with all its parts, to be completed or aborted by any process. It holds no secret.
+    """An upload with all its parts. Any process can complete or abort it. It holds no secret.
 
     Attributes:
-        path: path of the object in the form of the filesystem.
-        upload_id: the store's name of the upload.
-        token: random text in the object's metadata, by which a writer knows its own.
-        parts: the store's names of the parts, in order.
+        path: the object's path in the filesystem's form.
+        upload_id: the store's name for the upload.
+        token: random text in the object's metadata, by which a writer recognizes its own object.
+        parts: the store's names for the parts, in order.
     """
 
     path: str
@@ -43,14 +45,14 @@ class Upload:
 
 
 class ObjectStore(ABC):
-    """Requests to one kind of store. A failure of a request is an OSError.
+    """The requests to one kind of store. If a request fails, it raises an OSError.
 
     Args:
-        filesystem: an fsspec filesystem of the store.
+        filesystem: an fsspec filesystem for the store.
 
     Attributes:
-        aborts: whether an abort frees the parts; else the store drops the parts of unfinished uploads by itself.
-        has_equal_parts: whether all parts but the last must have the same size.
+        aborts: whether an abort frees the parts. If not, the store drops unfinished uploads' parts by itself.
+        has_equal_parts: whether all parts except the last must have the same size.
     """
 
     aborts: ClassVar[bool] = True
@@ -61,92 +63,117 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def begin(self, path: str, token: str) -> str:
-        """Begin an upload; returns its id."""
+        """Begin an upload, and return its id."""
 
     @abstractmethod
     def put_part(self, path: str, upload_id: str, number: int, body: bytes) -> str:
-        """Upload a part, numbered from 1; returns its name."""
+        """Upload a part, and return its name. Numbers begin with 1."""
 
     def complete(self, upload: Upload, conditions: Conditions = NO_CONDITIONS) -> None:
-        """Make the object of an upload appear; without effect if it was completed before.
+        """Make an upload's object appear. Does nothing if the upload was completed before.
 
         Args:
             upload: an upload with all its parts.
-            conditions: on the present object.
+            conditions: what must be true for the object that is there.
 
         Raises:
-            FileExistsError: there is an object, against ``if_none_match``.
-            OSError: the present object is another one than in ``if_match``, or as reported by the store.
+            FileExistsError: there is an object, which ``if_none_match`` forbids.
+            OSError: the object does not have the version in ``if_match``, or the store reported an error.
         """
         self._take_effect(upload.path, upload.token, conditions, lambda: self._complete(upload, conditions))
         self._completed(upload)
 
     def put(self, path: str, body: bytes, token: str, conditions: Conditions = NO_CONDITIONS) -> None:
-        """Put an object by one request; raises the errors of complete."""
+        """Put an object with one request. Errors are the same as in ``complete``."""
         self._take_effect(path, token, conditions, lambda: self._put(path, body, token, conditions))
 
     @abstractmethod
     def abort(self, path: str, upload_id: str) -> None:
-        """Give up an upload, and free its parts where the store can; without effect on one completed or aborted before."""
+        """Give up an upload, and free its parts if the store can. Does nothing if the upload was completed or aborted before."""
 
     def end(self, upload: Upload) -> None:
-        """Let nobody complete an upload any more, and remove its object, if it was completed."""
+        """Make sure that nobody can complete an upload, and remove its object if it was completed."""
         self.abort(upload.path, upload.upload_id)
         self.remove(upload.path)
 
     @abstractmethod
     def is_unfinished(self, upload: Upload) -> bool:
-        """Whether an upload waits to be completed: it was neither completed nor aborted."""
+        """Return whether an upload was neither completed nor aborted yet."""
 
     @abstractmethod
     def unfinished(self, path: str) -> list[tuple[str, str, float]]:
-        """Path, id and age in seconds of each unfinished upload of an object and below a folder, in order."""
+        """Return the unfinished uploads to an object, or to all objects below a folder, in sorted order.
+
+        Returns:
+            For each upload: (the object's path, the upload's id, the upload's age in seconds).
+        """
 
     @abstractmethod
     def version(self, about: Mapping[str, Any]) -> str:
-        """The version of an object, as in ``Conditions.if_match``, from the filesystem's information."""
+        """Return an object's version from the filesystem's information. ``Conditions.if_match`` takes such versions."""
 
     def identity(self, about: Mapping[str, Any]) -> str:
-        """What tells an object from those that had, or will have, its path, from the filesystem's information."""
+        """Return a text that distinguishes an object from earlier and later objects at its path.
+
+        Args:
+            about: the filesystem's information about the object.
+        """
         return self.version(about)
 
     @abstractmethod
     def changed(self, about: Mapping[str, Any]) -> datetime | None:
-        """The time of an object's last change, from the filesystem's information; None where it is unknown."""
+        """Return when an object last changed, from the filesystem's information. None if it is unknown."""
 
     def check(self, conditions: Conditions) -> None:  # noqa: B027 - most stores take any ETag
         """Refuse conditions that the store cannot understand.
 
         Raises:
-            ValueError: ``if_match`` has not the form of the store's versions.
+            ValueError: ``if_match`` does not have the form of the store's versions.
         """
 
     def url(self, path: str) -> str:
-        """The URL of a path, by which another process finds the same object."""
-        found: str = self.filesystem.unstrip_protocol(path)
-        return found
+        """Return the URL by which another process finds the same object."""
+        url: str = self.filesystem.unstrip_protocol(path)
+        return url
 
     def remove(self, path: str) -> None:
-        """Remove an object, if it is there."""
+        """Remove an object if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self.filesystem.rm_file(path)
 
     def place(self, path: str) -> tuple[str, str]:
-        """Bucket and key of an object.
+        """Return an object's bucket and key.
 
         Raises:
-            SchemaError: the path is one of a bucket.
+            SchemaError: the path names a bucket.
         """
         bucket, key, _ = self.filesystem.split_path(path)
         if not key:
             raise SchemaError("an object needs a name below its bucket", path=path)
         return bucket, key
 
+    @contextlib.contextmanager
+    def _failures(self, path: str, method: str) -> Iterator[None]:
+        """Turn each error of a request into an OSError, even if the connection fails."""
+        try:
+            yield
+        except OSError:
+            raise
+        except Exception as error:      # from the store's client, or from aiohttp below it
+            raise self._failure(error, method, path) from error
+
+    def _failure(self, error: Exception, method: str, path: str) -> Exception:
+        """Return the error to raise for a failed request."""
+        return OSError(errno.EIO, f"{method}: {type(error).__name__}: {str(error).partition(chr(10))[0]}", path)
+
     def _take_effect(self, path: str, token: str, conditions: Conditions, send: Callable[[], None]) -> None:
-        """Send the requests that make an object appear; an error after which the object is there with its token is none."""
+        """Send the requests that make an object appear.
+
+        An error does not count if the object is there afterwards and has the token.
+        """
         try:
             send()
-        except OSError as error:        # the answer may be lost, and a request sent again finds its own object
+        except OSError as error:        # if an answer was lost, a repeated request finds its own object
             if self._token(path) == token:
                 return
             if conditions and self._is_refusal(error):
@@ -155,48 +182,48 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def _complete(self, upload: Upload, conditions: Conditions) -> None:
-        """Send the requests of complete."""
+        """Send the requests for ``complete``."""
 
     def _completed(self, upload: Upload) -> None:  # noqa: B027 - most stores take the parts into the object
-        """Free the parts of an upload that was completed."""
+        """Free a completed upload's parts."""
 
     @abstractmethod
     def _put(self, path: str, body: bytes, token: str, conditions: Conditions) -> None:
-        """Send the request of put."""
+        """Send the request for ``put``."""
 
     @abstractmethod
     def _token(self, path: str) -> str | None:
-        """The token of the present object; None without an object, without a token or without an answer."""
+        """Return the token that the object at a path has. None if there is no object, no token or no answer."""
 
     @abstractmethod
     def _is_refusal(self, error: OSError) -> bool:
-        """Whether an error says that a condition on the present object did not hold."""
+        """Return whether an error says that the object did not meet a condition."""
 
 
 def find_store(filesystem: Any) -> ObjectStore | None:
-    """The requests to the store of an fsspec filesystem; None for other filesystems."""
+    """Return the requests to the store behind an fsspec filesystem. None for other filesystems."""
     for kind in type(filesystem).__mro__:
-        found = _STORES.get(kind.__module__.partition(".")[0])
-        if found is not None and not found[0].isdisjoint(protocols(filesystem)):
-            store: ObjectStore = getattr(importlib.import_module(found[1]), found[2])(filesystem)
+        entry = _STORES.get(kind.__module__.partition(".")[0])
+        if entry is not None and not entry[0].isdisjoint(protocols(filesystem)):
+            store: ObjectStore = getattr(importlib.import_module(entry[1]), entry[2])(filesystem)
             return store
     return None
 
 
 def store_at(filesystem: Any) -> ObjectStore:
-    """The requests to the store of an fsspec filesystem.
+    """Return the requests to the store behind an fsspec filesystem.
 
     Raises:
-        UnsupportedError: the filesystem is none of S3, Azure or Google.
+        UnsupportedError: the store is not S3, Azure or Google's.
     """
-    found = find_store(filesystem)
-    if found is None:
-        raise UnsupportedError("uploads to be completed later: in S3 (s3://), Azure (abfss://) and Google's store (gs://) only")
-    return found
+    store = find_store(filesystem)
+    if store is None:
+        raise UnsupportedError("uploads that are completed later need S3 (s3://), Azure (abfss://) or Google's store (gs://)")
+    return store
 
 
 def url_of(filesystem: Any, path: str) -> str:
-    """The URL of a path on an fsspec filesystem, by which another process finds the same object."""
+    """Return the URL for a path on an fsspec filesystem. Another process finds the same object by this URL."""
     store = find_store(filesystem)
-    found: str = filesystem.unstrip_protocol(path) if store is None else store.url(path)
-    return found
+    url: str = filesystem.unstrip_protocol(path) if store is None else store.url(path)
+    return url

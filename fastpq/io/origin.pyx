@@ -1,10 +1,10 @@
-"""Bytes that others may change: read into memory of the reader, never used in place.
+"""Origin: bytes that others may change. They are copied into the reader's memory, and are never used in place.
 
-A file may be overwritten or truncated by another process at any time, and memory of the caller changed by another thread.
-Authenticated bytes must not change before their use, and a truncated memory map ends the process (SIGBUS).
+Another process may overwrite or truncate a file at any time, and another thread may change the caller's memory. Authenticated
+bytes must not change before their use, and a truncated memory map would end the process (SIGBUS).
 """
 
-from libc.errno cimport EINTR, errno
+from libc.errno cimport EINTR, EISDIR, ESPIPE, errno
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -14,14 +14,18 @@ cdef extern from "c/read_ahead.h" nogil:
     int64_t read_ahead(int file, uint8_t* out, size_t size, int64_t offset, int64_t behind) noexcept
 
 import os
+import stat
 
 import numpy as np
 
 from fastpq.errors import FormatError
 
+# O_NONBLOCK opens a pipe at once, even if nobody writes to it. It changes nothing for files.
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
+
 
 cdef class Origin:
-    """A file, or memory of the caller; read_at is for compiled code."""
+    """A file, or the caller's memory. Compiled code calls read_at."""
 
     cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=0) except -1 nogil:
         with gil:
@@ -31,18 +35,18 @@ cdef class Origin:
         """Copy bytes into out.
 
         Args:
-            offset: first byte to copy, from 0 to the size.
-            out: uint8, written from its begin.
+            offset: where to begin, from 0 to the origin's size.
+            out: uint8, filled from its beginning.
 
         Returns:
-            The number of copied bytes, less than the size of out only at the end.
+            How many bytes were copied. They are fewer than out can hold only at the origin's end.
 
         Raises:
-            OSError: as reported by the file.
+            OSError: the file reported an error.
         """
         cdef int64_t size = out.shape[0], count = 0
         if offset < 0:
-            raise ValueError(f"a read at offset {offset}")
+            raise ValueError(f"the offset of a read is {offset}")
         if size:
             with nogil:
                 count = self.read_at(offset, &out[0], size)
@@ -50,22 +54,34 @@ cdef class Origin:
 
 
 cdef class FileOrigin(Origin):
-    """A local file; the last reference closes the file.
+    """A local file. It is closed when the last reference to this object is gone.
 
     Args:
         path: its path.
 
+    Attributes:
+        identity: device, inode, size, and times of the last change, when the file was opened. They are equal for a file that was
+            opened again and did not change.
+
     Raises:
-        OSError: the file cannot be opened.
+        OSError: the file cannot be opened, or is a pipe.
     """
 
     cdef int descriptor
+    cdef str path
+    cdef readonly tuple identity
 
     def __cinit__(self, str path not None):
+        self.path = path
         self.descriptor = -1
-        with open(path, "rb", buffering=0) as file:     # a directory is refused here
-            self.descriptor = os.dup(file.fileno())
-        self.size = os.fstat(self.descriptor).st_size
+        self.descriptor = os.open(path, _READ_FLAGS)
+        status = os.fstat(self.descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(EISDIR, os.strerror(EISDIR), path)
+        if stat.S_ISFIFO(status.st_mode):
+            raise OSError(ESPIPE, "A pipe cannot be read as a file", path)
+        self.size = status.st_size
+        self.identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def __dealloc__(self):
         if self.descriptor >= 0:
@@ -73,7 +89,7 @@ cdef class FileOrigin(Origin):
 
     @property
     def fileno(self):
-        """Number of the file descriptor, valid as long as this object."""
+        """The file descriptor, which is valid as long as this object lives."""
         return self.descriptor
 
     cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=0) except -1 nogil:
@@ -86,12 +102,12 @@ cdef class FileOrigin(Origin):
                 filled += count
             elif errno != EINTR:
                 with gil:
-                    raise OSError(errno, os.strerror(errno))
+                    raise OSError(errno, os.strerror(errno), self.path)
         return filled
 
 
 cdef class MemoryOrigin(Origin):
-    """Memory of the caller.
+    """The caller's memory.
 
     Args:
         data: uint8.
@@ -113,7 +129,7 @@ cdef class MemoryOrigin(Origin):
 
 
 cdef class StoredBytes:
-    """Ranges of an origin, one behind the other, to be read piece by piece.
+    """Ranges in an origin that follow one another, and are read piece by piece.
 
     Args:
         origin: file or memory.
@@ -138,11 +154,11 @@ cdef class StoredBytes:
         free(self.pieces)
 
     def read(self):
-        """All bytes as an array.
+        """Return all bytes as an array.
 
         Raises:
-            FormatError: the origin ends before.
-            OSError: as reported by the file.
+            FormatError: the origin ends early.
+            OSError: the file reported an error.
         """
         cdef uint8_t[::1] out = np.empty(self.size, np.uint8)
         if self.size:
@@ -151,9 +167,9 @@ cdef class StoredBytes:
         return np.asarray(out)
 
     cdef int copy(self, int64_t position, uint8_t* out, int64_t size) except -1 nogil:
-        cdef int64_t skipped, left, wanted, count
+        cdef int64_t skipped, rest, part, count
         cdef int low = 0, high = self.count - 1, middle
-        while low < high:       # the last piece that begins at the position or before
+        while low < high:       # find the last piece that begins at the position or before it
             middle = (low + high + 1) // 2
             if self.pieces[middle].position <= position:
                 low = middle
@@ -161,12 +177,12 @@ cdef class StoredBytes:
                 high = middle - 1
         while size:
             skipped = position - self.pieces[low].position
-            left = self.pieces[low].size - skipped
-            wanted = min(size, left)
-            count = self.origin.read_at(self.pieces[low].start + skipped, out, wanted, left - wanted)
-            if count != wanted:
+            rest = self.pieces[low].size - skipped
+            part = min(size, rest)
+            count = self.origin.read_at(self.pieces[low].start + skipped, out, part, rest - part)
+            if count != part:
                 with gil:
-                    raise ends_early(count, wanted, self.pieces[low].start + skipped)
+                    raise ends_early(count, part, self.pieces[low].start + skipped)
             out += count
             position += count
             size -= count
@@ -175,20 +191,20 @@ cdef class StoredBytes:
 
 
 def ends_early(int64_t count, int64_t size, int64_t offset):
-    """The FormatError of a file that gave count bytes of size at an offset."""
+    """Return the FormatError for a read that gave only `count` bytes where `size` bytes were expected."""
     return FormatError(
         f"{count} bytes came where {size} were asked for; was the file truncated while it was read?", offset=offset)
 
 
 def total_within(list ranges not None, int64_t size):
-    """Add up ranges of a file.
+    """Return how many bytes ranges have together, if all of them are inside the file.
 
     Args:
         ranges: (offset, length) each.
-        size: bytes of the file.
+        size: file size in bytes.
 
     Returns:
-        (bytes of all ranges, None); or, where one is outside of the file, (0, the first such range).
+        (the sum of the lengths, None). If a range is outside the file: (0, the first such range).
     """
     cdef object first, length           # a footer may claim any number
     cdef int64_t total = 0

@@ -1,42 +1,39 @@
-"""FsspecSource: files on fsspec filesystems."""
+"""FsspecSource: a file on an fsspec filesystem."""
 
 from __future__ import annotations
 
 import errno
 import itertools
 import os
-from typing import Any
+import threading
 
 import numpy as np
 
-from fastpq.errors import RemoteError, UnsupportedError
+from fastpq.errors import FormatError, RemoteError, UnsupportedError
 from fastpq.io.coalescing import Range
-from fastpq.io.location import Remote, is_of_arrow
-from fastpq.io.origin import ends_early
-from fastpq.io.retrying import ShortAnswerError, attempts_of, passes, pause, persistent, raise_told, status_of
+from fastpq.io.file_version import FileVersion
+from fastpq.io.location import Remote
+from fastpq.io.range_requests import Answer, RangeRequest, range_requests_of
+from fastpq.io.retrying import ShortAnswerError, attempts_of, is_temporary, pause, persistent, raise_named
 from fastpq.io.source import Bytes, Source, private, read_only
+from fastpq.io.waiting import WAITER, Pool
 from fastpq.options import DEFAULT_MAX_ATTEMPTS, DEFAULT_TAIL_READ
 
-# Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
-GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
 MAGICS = (b"PAR1", b"PARE")     # at the end of every file
-OUTSIDE = 416                   # status for a range behind the end of a file (RFC 9110, 15.5.17)
-MOST_KEPT = 256 << 20           # bytes of a file from a server without ranges
-# For HTTP: ranges are of the bytes of the file, not of a compressed form.
-UNENCODED = {"headers": {"Accept-Encoding": "identity"}}
 
 
 class FsspecSource(Source):
-    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
+    """A file on an fsspec filesystem. Asynchronous filesystems fetch many ranges at the same time.
 
-    The end of the file is kept in memory, with the footer and often the indexes. A file whose size is known from a list is asked
-    for its end alone. From servers known to give the last bytes without their offset (GIVES_ENDS), the end of another file is
-    fetched together with the size. A server that sends the whole file for a range is asked once: the file is kept.
+    The file's end is kept in memory. It has the footer, and often the indexes. Most servers can send the last bytes although the
+    request does not know their offset. The first request asks for them, and the answer tells the file size too. Every answer must
+    come from the same file version. If a server sends the whole file instead of a range, the file is kept, and no further request
+    is made.
 
     Args:
-        place: filesystem, path and name, and the size if listed.
-        attempts: most requests for the same bytes.
-        with_tail: whether to ask for the end of a file of a listed size.
+        place: filesystem, path and name, and the file size if it was listed.
+        attempts: how often the same bytes may be requested.
+        with_tail: whether to ask for the file's end before the first read.
     """
 
     is_remote = True
@@ -45,153 +42,155 @@ class FsspecSource(Source):
         self._tail = np.empty(0, np.uint8)
         self._place = place
         self._attempts = attempts
-        self._options: dict[str, Any] = UNENCODED if _protocols(place) & {"http", "https"} else {}
-        if is_of_arrow(place.filesystem):
-            self._options = {"seekable": True}      # the wrapper takes a stream, and then seeks, for the first bytes of a file
-        size, tail = place.listed_size, self._listed_tail() if with_tail else b""
-        if size is None or (with_tail and not tail.endswith(MAGICS)):       # not listed, or another file by now
-            size, tail = self._size_and_tail()
-        if size is None:
-            raise UnsupportedError(
-                f"reading {place.name}: its server does not tell its size; download the file, or read its bytes"
-            )
-        super().__init__(place.name, int(size))
-        if len(tail):
-            self._count(1, len(tail))
-            self._check_kept(len(tail))
-        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # servers without ranges send the whole file
-            self._tail = read_only(private(tail))
+        self._waiter = WAITER.get()
+        self._ranges = range_requests_of(place)
+        self._version: FileVersion | None = None
+        self._comparing = threading.Lock()
+        self._refusal: RemoteError | None = None        # error for the request that asked for the file's end
+        end = self._end() if with_tail else None
+        size = end.size if end is not None else None if with_tail else place.listed_size
+        super().__init__(place.name, self._size() if size is None else size)
+        if end is not None:
+            self._count(1, len(end.data))
+            self._tail = read_only(private(end.data))
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the end of the file in memory."""
+        """Bytes from the end of the file that are kept for later reads."""
         return len(self._tail)
 
     def drop_tail(self) -> None:
-        """Keep the end of the file in memory no longer."""
+        """Forget the file's end."""
         self._tail = np.empty(0, np.uint8)
+
+    def start_pool(self, threads: int) -> Pool:
+        return super().start_pool(threads) if self._waiter is None else self._waiter.start_pool()
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         data = self._answers([(offset, length)])[0]
-        # the end of a file that is read again: footer and indexes, not a whole file or a column chunk
+        # Keep the footer and the indexes, which are read again, but not a whole file or a column chunk.
         if offset + length == self.size and len(data) == length <= DEFAULT_TAIL_READ:
             self._tail = data
         return data
 
     def read(self, offset: int, length: int) -> Bytes:
-        known = self._known(offset, length)
-        return super().read(offset, length) if known is None else known
+        kept_bytes = self._known(offset, length)
+        return super().read(offset, length) if kept_bytes is None else kept_bytes
 
     def _known(self, offset: int, length: int) -> Bytes | None:
-        tail = self._tail       # another thread may put a shorter one in its place
+        tail = self._tail       # another thread may replace self._tail by a shorter array
         start = offset - (self.size - len(tail))
         return tail[start : start + length] if start >= 0 and 0 < length <= len(tail) - start else None
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
-        wanted = [(offset, length) for offset, length in ranges if length]
-        if not wanted:
+        nonempty = [(offset, length) for offset, length in ranges if length]
+        if not nonempty:
             return [read_only(np.empty(0, np.uint8)) for _ in ranges]
-        came = iter(self._answers(wanted))
-        self._count(len(wanted), sum(length for _, length in wanted))
-        return [next(came) if length else private(b"") for _, length in ranges]
+        answers = iter(self._answers(nonempty))
+        self._count(len(nonempty), sum(length for _, length in nonempty))
+        return [next(answers) if length else private(b"") for _, length in ranges]
 
     def _answers(self, ranges: list[Range]) -> list[Bytes]:
-        """The bytes of ranges, all at the same time; ranges without a whole answer are asked for again."""
-        found: dict[Range, Bytes] = {}
+        """Request ranges, all at the same time, and return their bytes. A range without a whole answer is requested again."""
+        answers: dict[Range, Bytes] = {}
         for attempt in itertools.count(1):
             errors = []
-            missing = [part for part in dict.fromkeys(ranges) if part not in found]
-            for part, answer in zip(missing, self._ask(missing), strict=True):
-                checked = self._checked(part, answer)
-                if isinstance(checked, Exception):
-                    errors.append(checked)
+            missing = [part for part in dict.fromkeys(ranges) if part not in answers]
+            for part, answer in zip(missing, self._ask([RangeRequest(*part, self.size) for part in missing]), strict=True):
+                if isinstance(answer, Exception):
+                    errors.append(answer)
                 else:
-                    found[part] = checked
+                    answers[part] = self._part(part, answer)
             if not errors:
                 break
             for error in errors:
-                if not passes(error) or attempt >= attempts_of(self._place, self._attempts):
-                    raise_told(self._place, error, attempt)
+                if not is_temporary(error) or attempt >= attempts_of(self._place, self._attempts):
+                    raise_named(self._place, error, attempt)
             pause(errors[0], attempt)
-        return [found[part] for part in ranges]
+        return [answers[part] for part in ranges]
 
-    def _ask(self, ranges: list[Range]) -> list[Any]:
-        """An answer or an error for each range."""
-        starts, ends = [offset for offset, _ in ranges], [offset + length for offset, length in ranges]
-        filesystem, path = self._place.filesystem, self._place.path
-        if len(ranges) > 1:
-            answers: list[Any] = filesystem.cat_ranges([path] * len(ranges), starts, ends, on_error="return", **self._options)
-            return answers
+    def _ask(self, requests: list[RangeRequest]) -> list[Answer | Exception]:
+        """Return an answer or an error for each range. An answer from another file version becomes an error."""
+        answers = self._ranges.fetch(requests, self._version)
+        return [answer if isinstance(answer, Exception) else self._compared(answer) for answer in answers]
+
+    def _compared(self, answer: Answer) -> Answer | Exception:
+        """Return the answer if it comes from the version that was opened. Otherwise return an error."""
+        with self._comparing:
+            version = self._version = self._version or answer.version
         try:
-            return [filesystem.cat_file(path, start=starts[0], end=ends[0], **self._options)]
-        except Exception as error:
-            return [error]
-
-    def _checked(self, part: Range, answer: Any) -> Bytes | Exception:
-        """The bytes of a range, or the error of its answer."""
-        if isinstance(answer, Exception):
-            return answer
-        offset, length = part
-        data = private(answer)
-        if len(data) == self.size > length:         # a server without ranges
-            self._check_kept(len(data))
-            self._tail = data
-            data = data[offset : offset + length]
-        if len(data) == length:
-            return data
-        wrong = ends_early(len(data), length, offset).at(path=self.name)
-        return ShortAnswerError(wrong) if len(data) < length else wrong
-
-    def _check_kept(self, received: int) -> None:
-        if received > max(MOST_KEPT, DEFAULT_TAIL_READ):
-            raise UnsupportedError(
-                f"reading {self.name}: its server sends the whole file of {received} bytes for each range; download the file"
-            )
-
-    def _listed_tail(self) -> bytes:
-        """The last DEFAULT_TAIL_READ bytes of a file of a listed size; no bytes for a file of unknown size."""
-        place = self._place
-        if not place.listed_size:
-            return b""
-        start = max(0, place.listed_size - DEFAULT_TAIL_READ)
-
-        def ask() -> bytes:
-            return bytes(place.filesystem.cat_file(place.path, start=start, end=place.listed_size, **self._options))
-
-        try:
-            tail = persistent(place, ask, self._attempts)
+            version.check_unchanged(answer.version)
         except RemoteError as error:
-            if error.__cause__ is None or status_of(error.__cause__) != OUTSIDE:
-                raise
-            return b""
-        return tail if len(tail) == place.listed_size - start else b""
+            return error
+        return answer
 
-    def _size_and_tail(self) -> tuple[int | None, bytes]:
-        """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""
-        filesystem, path = self._place.filesystem, self._place.path
-        if not filesystem.async_impl or filesystem.asynchronous or not _protocols(self._place) & GIVES_ENDS:
-            return self._size(), b""
+    def _part(self, part: Range, answer: Answer) -> Bytes:
+        """Return a range's bytes. If the server sent the whole file, the file is kept."""
+        offset, length = part
+        data = private(answer.data)
+        if len(data) > length:
+            self._tail = read_only(data)
+        start = offset - answer.start
+        return data[start : start + length]
 
-        from concurrent.futures import ThreadPoolExecutor
+    def _end(self) -> Answer | None:
+        """Request the last DEFAULT_TAIL_READ bytes of the file, and return the answer, which has the file size too.
 
-        pool = ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail")
+        If the server does not know ranges, the answer is the whole file. Return None if the server refuses such a request, or if
+        it needs the file size but the file was not listed.
+        """
+        place, listed_size = self._place, self._place.listed_size
+        if self._ranges.gives_ends:
+            request = RangeRequest(None, DEFAULT_TAIL_READ)
+        elif listed_size:
+            length = min(listed_size, DEFAULT_TAIL_READ)
+            request = RangeRequest(listed_size - length, length, listed_size)
+        else:
+            return None
+
+        def ask() -> Answer:
+            answer = self._ask([request])[0]
+            if isinstance(answer, ShortAnswerError) and request.size is not None:
+                raise answer.final      # the file is shorter than listed, so another request would not help
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
         try:
-            asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ, **self._options)
-            size = self._size()
-            # Some servers refuse the end: a later read then asks for its range.
-            return size, b"" if asked.exception() is not None else asked.result()
-        finally:
-            pool.shutdown(wait=False)       # after an error the other call may need this very thread: it is not waited for
+            answer = persistent(place, ask, self._attempts)
+        except FileNotFoundError:       # it may be a directory, which _size finds out
+            return None
+        except RemoteError as error:
+            if error.__cause__ is not None and is_temporary(error.__cause__):
+                raise
+            self._refusal = error
+            return None
+        except FormatError:     # the file is shorter than listed
+            return None
+        except (OSError, ValueError):       # a client's own error: the object is empty, or the store knows no ranges from the end
+            return None
+        is_current = self._ranges.gives_ends or bytes(answer.data[-len(MAGICS[0]) :]) in MAGICS
+        if not is_current:      # by now it is another file than the one that was listed
+            self._version = None
+        return answer if is_current and answer.size is not None else None
 
-    def _size(self) -> int | None:
+    def _size(self) -> int:
+        """Return the file size from the filesystem's information about the file.
+
+        Raises:
+            RemoteError, UnsupportedError: the server does not tell the size.
+            IsADirectoryError: the path names a directory.
+        """
         place = self._place
-        about = persistent(place, lambda: place.filesystem.info(place.path), self._attempts)
+        try:
+            about = persistent(place, self._ranges.information, self._attempts)
+        except RemoteError as error:
+            raise self._refusal or error from error.__cause__
         if about["type"] == "directory":
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place.name)
-        size: int | None = about["size"]
-        return size
-
-
-def _protocols(place: Remote) -> set[str]:
-    protocol = place.filesystem.protocol
-    return {protocol} if isinstance(protocol, str) else set(protocol)
+        if about["size"] is None:
+            raise self._refusal or UnsupportedError(
+                f"reading {place.name}: its server does not tell its size; download the file, or read its bytes"
+            )
+        self._version = self._ranges.information_version(about)
+        return int(about["size"])

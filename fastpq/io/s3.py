@@ -1,9 +1,8 @@
-"""Uploads to S3: multipart uploads through the client of s3fs."""
+"""Multipart uploads to S3, through s3fs's client."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +11,7 @@ from fastpq.io.location import refused_options
 from fastpq.io.object_store import ObjectStore, Upload
 from fastpq.io.sink import Conditions
 
-TOKEN = "fastpq-upload"         # metadata of an object
+TOKEN = "fastpq-upload"         # key in an object's metadata
 
 
 class S3Store(ObjectStore):
@@ -30,7 +29,7 @@ class S3Store(ObjectStore):
         return str(self._call(path, "upload_part", **place, PartNumber=number, Body=body)["ETag"])
 
     def abort(self, path: str, upload_id: str) -> None:
-        with contextlib.suppress(FileNotFoundError):        # completed or aborted before
+        with contextlib.suppress(FileNotFoundError):        # the upload was completed or aborted before
             self._call(path, "abort_multipart_upload", **self._place(path), UploadId=upload_id)
 
     def is_unfinished(self, upload: Upload) -> bool:
@@ -42,25 +41,25 @@ class S3Store(ObjectStore):
 
     def unfinished(self, path: str) -> list[tuple[str, str, float]]:
         bucket, key, _ = self.filesystem.split_path(path)
-        found: list[tuple[str, str, float]] = []
+        uploads: list[tuple[str, str, float]] = []
         now = datetime.now(UTC)
         markers: dict[str, str] = {}
         while True:
             answer = self._call(path, "list_multipart_uploads", Bucket=bucket, Prefix=key, **markers)
-            found.extend(
+            uploads.extend(
                 (f"{bucket}/{one['Key']}", one["UploadId"], (now - one["Initiated"]).total_seconds())
                 for one in answer.get("Uploads", ())
                 if one["Key"] == key or not key or one["Key"].startswith(f"{key.rstrip('/')}/")
             )
             if not answer.get("IsTruncated"):
-                return sorted(found)
+                return sorted(uploads)
             markers = {"KeyMarker": answer["NextKeyMarker"], "UploadIdMarker": answer["NextUploadIdMarker"]}
 
     def version(self, about: Mapping[str, Any]) -> str:
         return str(about["ETag"])
 
     def identity(self, about: Mapping[str, Any]) -> str:
-        """With the time: objects of the same bytes have the same ETag."""
+        """Return version and time, because objects with equal bytes have the same ETag."""
         return f"{self.version(about)} {self.changed(about)}"
 
     def changed(self, about: Mapping[str, Any]) -> datetime | None:
@@ -68,12 +67,12 @@ class S3Store(ObjectStore):
 
     def _complete(self, upload: Upload, conditions: Conditions) -> None:
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in enumerate(upload.parts, 1)]
-        wanted = {**self._place(upload.path), "UploadId": upload.upload_id, "MultipartUpload": {"Parts": parts}}
-        self._call(upload.path, "complete_multipart_upload", **wanted, **_headers(conditions))
+        options = {**self._place(upload.path), "UploadId": upload.upload_id, "MultipartUpload": {"Parts": parts}}
+        self._call(upload.path, "complete_multipart_upload", **options, **_headers(conditions))
 
     def _put(self, path: str, body: bytes, token: str, conditions: Conditions) -> None:
-        wanted = {**self._place(path), "Body": body, "Metadata": {TOKEN: token}}
-        self._call(path, "put_object", **wanted, **_headers(conditions))
+        options = {**self._place(path), "Body": body, "Metadata": {TOKEN: token}}
+        self._call(path, "put_object", **options, **_headers(conditions))
 
     def _token(self, path: str) -> str | None:
         try:
@@ -84,23 +83,22 @@ class S3Store(ObjectStore):
         return token
 
     def _is_refusal(self, error: OSError) -> bool:
-        answer = getattr(error.__cause__, "response", None) or {}       # errors of the connection have None
+        answer = getattr(error.__cause__, "response", None) or {}       # None if the connection failed
         return bool(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") == 412)
 
     def _place(self, path: str) -> dict[str, str]:
         bucket, key = self.place(path)
         return {"Bucket": bucket, "Key": key}
 
-    def _call(self, path: str, method: str, **wanted: Any) -> Any:
-        """The answer to a request; each failure is an OSError, also of the connection."""
-        try:
-            return self.filesystem.call_s3(method, **wanted)
-        except OSError:
-            raise
-        except (TypeError, AttributeError) as error:
-            raise refused_options(path, self.filesystem.storage_options, error) from error
-        except Exception as error:      # of botocore and aiohttp, which s3fs passes on
-            raise OSError(errno.EIO, f"{method}: {type(error).__name__}: {error}", path) from error
+    def _call(self, path: str, method: str, **options: Any) -> Any:
+        """Return the answer to a request."""
+        with self._failures(path, method):
+            return self.filesystem.call_s3(method, **options)
+
+    def _failure(self, error: Exception, method: str, path: str) -> Exception:
+        if isinstance(error, TypeError | AttributeError):
+            return refused_options(path, self.filesystem.storage_options, error)
+        return super()._failure(error, method, path)
 
 
 def _headers(conditions: Conditions) -> dict[str, str]:

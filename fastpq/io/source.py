@@ -1,51 +1,36 @@
-"""Sources of bytes: local files, buffers, file objects, and fsspec filesystems."""
+"""Source: bytes that can be read at any offset. This module has the sources for memory and local files."""
 
 from __future__ import annotations
 
-import io
 import itertools
-import mmap
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.errors import FormatError, UnsupportedError
 from fastpq.io.coalescing import Range, coalesce
-from fastpq.io.counts import checked_count
-from fastpq.io.location import Remote, locate
-from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early, total_within
-from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_MAX_ATTEMPTS, MemoryMap, ReaderProperties
+from fastpq.io.origin import FileOrigin, Origin, StoredBytes, ends_early, total_within
+from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE
+
+if TYPE_CHECKING:
+    from fastpq.io.waiting import Pool
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Stored: TypeAlias = Bytes | StoredBytes      # in memory, or to be read in pieces
-_BUFFERS = (bytes, bytearray, memoryview)     # no place, whatever their contents
+Stored: TypeAlias = Bytes | StoredBytes      # bytes in memory, or bytes that are read in pieces later
 
 
 class IOCounts(NamedTuple):
-    """Number of reads from the origin of the bytes, and number of bytes read."""
-
+    """How many reads a source made, and how many bytes they took."""
     requests: int
     bytes_read: int
 
 
-class KnownFile(NamedTuple):
-    """A file whose footer is known from another file.
-
-    Attributes:
-        where: its place, a path or a RemotePath.
-        footer: its serialized FileMetaData.
-    """
-
-    where: Any
-    footer: bytes
-
-
 class Neighbours(Protocol):
-    """Opens files by their paths relative to a file (fastpq.io.siblings)."""
+    """Opens files whose paths are relative to another file (fastpq.io.source_opening)."""
 
     def open(self, file_path: str) -> Source: ...
     @property
@@ -54,19 +39,19 @@ class Neighbours(Protocol):
 
 
 class Source:
-    """Bytes readable at any offset, from several threads at once.
+    """Bytes that several threads can read at any offset.
 
     Attributes:
         name: path, URL or the object's own name, for messages.
-        size: bytes in all.
-        requests: number of reads from the origin of the bytes.
-        bytes_read: number of bytes read from the origin.
-        is_remote: whether requests take long enough to make reading ahead worthwhile.
-        walks_late: whether ``walk`` reads nothing: the bytes of a chunk are read while used, or are in memory.
-        gives_views: whether arrays may be views of memory that exists anyway, of bytes or of a mapped file.
-        coalesce_gap, coalesce_size: default gap and limit of read_ranges.
-        siblings: opens other files by their relative paths; None if the source has no path.
-        footer: the serialized FileMetaData, if known without a read; else None.
+        size: size in bytes.
+        requests: how many reads were made.
+        bytes_read: how many bytes these reads returned.
+        is_remote: whether requests take so long that reading ahead is worthwhile.
+        walks_late: whether ``walk`` reads nothing, because the bytes are in memory, or are read while they are used.
+        gives_views: whether arrays may be views. They then share memory with the bytes object or the mapped file.
+        coalesce_gap, coalesce_size: defaults for the arguments of read_ranges.
+        siblings: opens other files by their relative paths. None if the source has no path.
+        footer: the serialized FileMetaData, if it is known without a read. Else None.
     """
 
     is_remote = False
@@ -84,15 +69,28 @@ class Source:
         self.bytes_read = 0
         self._counting = threading.Lock()
 
+    @property
+    def identity(self) -> tuple[int, ...] | None:
+        """Numbers that are equal if the file is opened again and did not change. None if they are unknown."""
+        return None
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes from the end of the file that are kept for later reads."""
+        return 0
+
+    def drop_tail(self) -> None:
+        """Free the kept bytes. Later reads ask for them again."""
+
     def read(self, offset: int, length: int) -> Bytes:
         """Read one range.
 
         Returns:
-            Shape (length,), uint8, read-only; nobody else can change the bytes.
+            Shape (length,), uint8, read-only. Nobody else can change the bytes.
 
         Raises:
             FormatError: the range is not inside the source, or the source gave fewer bytes.
-            OSError: as reported by the origin of the bytes.
+            OSError: the file or server reported an error.
         """
         self._check(offset, length)
         data = self._fetch(offset, length) if length else np.empty(0, np.uint8)
@@ -105,88 +103,98 @@ class Source:
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
-        """Read many ranges, with one request for ranges close together.
+        """Read many ranges. Ranges that are close together take one request.
 
         Args:
             ranges: (offset, length) each, in any order.
-            gap: most bytes between two ranges in one request; None for coalesce_gap.
-            limit: most bytes of a request for several ranges; None for coalesce_size.
+            gap: ranges with at most this many bytes between them are read together. None for coalesce_gap.
+            limit: largest request for several ranges, in bytes. None for coalesce_size.
 
         Returns:
-            An array for each range, in the order asked, as read returns it.
+            For each range, an array like the one from ``read``, in the same order as ``ranges``.
 
         Raises:
-            FormatError, OSError: as read does.
+            FormatError, OSError: as in ``read``.
         """
-        asked = list(ranges)
-        for offset, length in asked:
+        all_ranges = list(ranges)
+        for offset, length in all_ranges:
             self._check(offset, length)
-        found = [self._known(offset, length) for offset, length in asked]
-        missing = [place for place, known in enumerate(found) if known is None]
-        merged, places = coalesce(
-            [asked[place] for place in missing],
+        parts = [self._known(offset, length) for offset, length in all_ranges]
+        missing = [place for place, part in enumerate(parts) if part is None]
+        merged_ranges, places = coalesce(
+            [all_ranges[place] for place in missing],
             self.coalesce_gap if gap is None else gap,
             self.coalesce_size if limit is None else limit,
         )
-        data = self._fetch_many(merged)
+        data = self._fetch_many(merged_ranges)
         for place, (request, start) in zip(missing, places, strict=True):
-            found[place] = data[request][start : start + asked[place][1]]
-        return [part for part in found if part is not None]
+            parts[place] = data[request][start : start + all_ranges[place][1]]
+        return [part for part in parts if part is not None]
 
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
-        """Bytes to be used once, from front to back; ranges close together are read with one request.
+        """Return bytes that will be used once, from front to back. Ranges that are close together are read with one request.
 
         Args:
-            chunks: (offset, length) of ranges to be used one behind the other, for each chunk.
-            authentic: whether bytes are authenticated before their use, and nobody may change the bytes meanwhile.
+            chunks: for each chunk, its consecutive ranges, (offset, length) each.
+            authentic: whether the bytes are authenticated before their use. Nobody may then change them in between.
 
         Returns:
-            The bytes of each chunk: in memory, read-only, or to be read in pieces.
+            Each chunk's bytes. They are either in memory and read-only, or are read in pieces later.
 
         Raises:
-            FormatError, OSError: as ``read``.
+            FormatError, OSError: as in ``read``.
         """
-        read = iter(self.read_ranges([part for chunk in chunks for part in chunk]))
-        parts = [list(itertools.islice(read, len(chunk))) for chunk in chunks]
+        arrays = iter(self.read_ranges([part for chunk in chunks for part in chunk]))
+        parts = [list(itertools.islice(arrays, len(chunk))) for chunk in chunks]
         return [_joined(part) for part in parts]
 
     def walk_run(self, ranges: list[Range], *, authentic: bool) -> tuple[Stored, bool]:
-        """Bytes of ranges to be used once, one range after the other; of a source that walks late.
+        """Return the bytes in consecutive ranges, which will be used once. Only a source that walks late has this method.
 
         Args:
             ranges: (offset, length) each.
-            authentic: as for ``walk``.
+            authentic: as in ``walk``.
 
         Returns:
-            All bytes of the source, in memory, read-only, and True; or the bytes of the ranges, one range behind the other, to be
-            read in pieces, and False.
+            (bytes, whether these are all bytes in the source). All bytes are in memory and read-only. Otherwise the ranges' bytes
+            are read in pieces later.
 
         Raises:
-            FormatError, OSError: as ``read``.
+            FormatError, OSError: as in ``read``.
         """
         raise NotImplementedError
 
     def beside(self, file_path: str) -> Source:
-        """The source of another file, by its path relative to this file.
+        """Return the source for another file. Its path is relative to this file.
 
         Raises:
-            UnsupportedError: this source is a buffer or a file object, and has no path.
-            FormatError: the path leads out of the directory, or to no file.
+            UnsupportedError: this source is a buffer or a file object, which has no path.
+            FormatError: the path leads out of the directory, or there is no such file.
             OSError: the file cannot be opened.
         """
         if self.siblings is None:
-            raise UnsupportedError(f"a column chunk in {file_path!r}, beside something that is not opened by its path")
+            raise UnsupportedError(f"a column chunk is in {file_path!r}, beside a file that was not opened by its path")
         return self.siblings.open(file_path)
 
     @property
     def counts(self) -> IOCounts:
-        """Requests and bytes so far, of this file and of files opened beside."""
+        """Requests and bytes so far, for this file and for the files beside it."""
         others = IOCounts(0, 0) if self.siblings is None else self.siblings.counts
         with self._counting:
             return IOCounts(self.requests + others.requests, self.bytes_read + others.bytes_read)
 
+    def start_pool(self, threads: int) -> Pool:
+        """Start a pool that reads ahead of decoding.
+
+        Args:
+            threads: how many reads it makes at the same time.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        return ThreadPoolExecutor(threads, thread_name_prefix="fastpq-fetch")
+
     def close(self) -> None:
-        """Close the files opened here; arrays read before stay valid."""
+        """Close the files that this source opened. Arrays that were read before stay valid."""
         if self.siblings is not None:
             self.siblings.close()
 
@@ -202,14 +210,14 @@ class Source:
         return f"<{type(self).__name__} {self.name!r}, {self.size} bytes>"
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        """The bytes of a checked range; fewer if the source ends before its stated size."""
+        """Return the bytes in a range that is inside the source. They are fewer if the source has become shorter."""
         raise NotImplementedError
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         return [self.read(offset, length) for offset, length in ranges]
 
     def _known(self, offset: int, length: int) -> Bytes | None:
-        """The bytes of a range in memory; None if a request is needed."""
+        """Return a range's bytes if they are in memory. None if they need a request."""
         return None
 
     def _check(self, offset: int, length: int) -> None:
@@ -233,7 +241,7 @@ class Source:
 
 
 class BytesSource(Source):
-    """Bytes that nobody can change: reading is slicing."""
+    """Bytes that nobody can change. Reading them means slicing."""
 
     walks_late = gives_views = True
 
@@ -249,7 +257,7 @@ class BytesSource(Source):
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
-        """A slice for each range; merging ranges would gain nothing."""
+        """Return a slice for each range. Merging ranges would gain nothing."""
         return [self.read(offset, length) for offset, length in ranges]
 
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
@@ -266,12 +274,12 @@ class BytesSource(Source):
 
 
 class OriginSource(Source):
-    """A local file, or memory of the caller: bytes that others may change are copied before their use.
+    """A local file, or the caller's memory. Others may change these bytes, so they are copied before their use.
 
     Args:
-        origin: file or memory.
-        name: path, or name of the object.
-        views: all bytes in place, for ``walk`` of bytes without authentication; None to copy these too.
+        origin: the file or the memory.
+        name: the file's path, or the object's name.
+        views: all bytes in place. ``walk`` returns views of them if the bytes are not authenticated. None copies these bytes too.
     """
 
     walks_late = True
@@ -281,6 +289,10 @@ class OriginSource(Source):
         self._views = views
         self.gives_views = views is not None
         super().__init__(name, origin.size)
+
+    @property
+    def identity(self) -> tuple[int, ...] | None:
+        return self._origin.identity if isinstance(self._origin, FileOrigin) else None
 
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
         if self._origin is None:
@@ -306,65 +318,12 @@ class OriginSource(Source):
 
     def close(self) -> None:
         super().close()
-        # A read under way holds the origin; the garbage collector closes file and map after their last use.
+        # A running read keeps its own reference. File and map are closed when the last reference is gone.
         self._origin = self._views = None
 
 
-class FileObjectSource(Source):
-    """A seekable binary file object, closed only if owned; one read at a time, because the object has one position."""
-
-    def __init__(self, file: Any, name: str | None = None, *, owned: bool = False) -> None:
-        self._file = file
-        self._owned = owned
-        self._reading = threading.Lock()
-        if not getattr(file, "seekable", lambda: True)():
-            raise UnsupportedError("reading from a file object that cannot seek")
-        file.seek(0, io.SEEK_END)
-        name = name or str(getattr(file, "name", type(file).__name__))
-        super().__init__(name, checked_count(file.tell(), None, "tell", name))
-
-    def _fetch(self, offset: int, length: int) -> Bytes:
-        with self._reading:
-            self._file.seek(offset)
-            if hasattr(self._file, "readinto"):
-                return self._read_into(length)
-            return self._read_pieces(length)
-
-    def _read_into(self, length: int) -> Bytes:
-        data = np.zeros(length, np.uint8)   # an object may fill less than it says; the rest is no memory of this process
-        view = data.data
-        filled = 0
-        while filled < length:
-            count = checked_count(self._file.readinto(view[filled:]), length - filled, "readinto", self.name)
-            if not count:
-                break
-            filled += count
-        return data[:filled]
-
-    def _read_pieces(self, length: int) -> Bytes:
-        pieces: list[bytes] = []
-        missing = length
-        while missing > 0:
-            piece = self._file.read(missing)
-            if piece is None:
-                checked_count(None, missing, "read", self.name)
-            if not isinstance(piece, bytes | bytearray | memoryview):
-                raise SchemaError(f"a file object returned a {type(piece).__name__} from read", path=self.name)
-            if not checked_count(memoryview(piece).nbytes, missing, "read", self.name):
-                break
-            pieces.append(bytes(piece))
-            missing -= len(pieces[-1])
-        return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
-
-    def close(self) -> None:
-        super().close()
-        if self._owned:
-            with self._reading:
-                self._file.close()
-
-
 def read_only(data: Bytes) -> Bytes:
-    """The same bytes, not to be written to."""
+    """Make an array read-only, and return it."""
     if data.flags.writeable:
         data.flags.writeable = False
     return data
@@ -375,76 +334,9 @@ def _joined(parts: Sequence[Bytes]) -> Bytes:
 
 
 def private(data: Any) -> Bytes:
-    """Bytes of a file object or a filesystem as an array; memory that others may change is copied."""
+    """Return bytes from a file object or a filesystem as an array. Memory that others could change is copied."""
     return np.frombuffer(data if type(data) is bytes else bytes(data), np.uint8)
 
 
 def _closed(name: str) -> ValueError:
-    """The error of a read from a closed source."""
     return ValueError(f"{name} is closed")
-
-
-def open_source(where: Any, *, memory_map: MemoryMap = False, properties: ReaderProperties | None = None) -> Source:
-    """Open a source for reading.
-
-    Args:
-        where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
-            fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``; or a KnownFile.
-        memory_map: ``"keep"`` maps a local file, and gives views of the map and of buffers for bytes without authentication. If
-            the file is truncated while mapped, the operating system ends this process (SIGBUS) when a lost page is touched;
-            writes into the file change the views. False and True copy the bytes: a file that shrinks is a FormatError.
-        properties: how ranges are coalesced, and which files beside are in reach; None for defaults, and no file beside.
-
-    Raises:
-        UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
-        RemoteError: the server refused, was out of reach, or did not finish its answer.
-        OSError: the file cannot be opened.
-        SchemaError: where is none of these.
-        TypeError: another memory_map.
-    """
-    if not isinstance(memory_map, bool) and memory_map != "keep":
-        raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
-    where, footer = where if isinstance(where, KnownFile) else (where, None)
-    place = None if isinstance(where, _BUFFERS) else locate(where)
-    attempts = DEFAULT_MAX_ATTEMPTS if properties is None else properties.max_attempts
-    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map, attempts, footer is not None)
-    source.footer = footer
-    if properties is not None:
-        source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
-        if place is not None:
-            from fastpq.io.siblings import Siblings
-
-            source.siblings = Siblings(place, memory_map, properties)
-    return source
-
-
-def _open_place(place: str | Remote, memory_map: MemoryMap, attempts: int, is_known: bool) -> Source:
-    if isinstance(place, Remote):
-        from fastpq.io.remote_source import FsspecSource
-
-        return FsspecSource(place, attempts, with_tail=not is_known)
-    file = FileOrigin(place)
-    return OriginSource(file, place, _mapped(file) if memory_map == "keep" else None)
-
-
-def _open_object(where: Any, memory_map: MemoryMap) -> Source:
-    """The source of a buffer or a file object."""
-    name = type(where).__name__
-    try:
-        view = memoryview(where)
-    except (TypeError, ValueError):
-        if hasattr(where, "read") and hasattr(where, "seek") and not isinstance(where, io.TextIOBase):
-            return FileObjectSource(where)
-        raise SchemaError(f"cannot read from {name}: neither a path, a URL, a buffer nor a binary file object") from None
-    if not view.contiguous:
-        raise SchemaError("a buffer to read from must be contiguous")
-    view = view.cast("B") if view.nbytes else memoryview(b"")
-    if type(view.obj) is bytes:
-        return BytesSource(view, name)
-    data = np.frombuffer(view, np.uint8)
-    return OriginSource(MemoryOrigin(data), name, read_only(data) if memory_map == "keep" else None)
-
-
-def _mapped(file: FileOrigin) -> Bytes | None:
-    """A map of a file; None for an empty file, which cannot be mapped."""
-    return np.frombuffer(mmap.mmap(file.fileno, file.size, access=mmap.ACCESS_READ), np.uint8) if file.size else None

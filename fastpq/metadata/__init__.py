@@ -1,1 +1,1 @@
-"""The footer of a file: FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decrypted and decoded on first use."""
+"""A file's footer: FileMetaData, RowGroupMetaData and ColumnChunkMetaData. They are decrypted and decoded on first use."""

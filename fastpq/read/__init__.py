@@ -1,7 +1,8 @@
-"""Reading: a plan of row groups, pages and byte ranges, then a scan to fetch and decode the planned chunks.
+"""Reading: ``plan`` chooses row groups, pages and byte ranges, and ``scan`` fetches and decodes the planned chunks.
 
-file_reader gives a read to scan, or with filters and row ranges to selective. selection reads the evidence of a row group,
-pruning draws the conclusions, selective reads the rows left. flat and nested decode one column for scan; opener opens its chunks.
+``file_reader`` is the entry. It hands a read of all rows to ``scan``, and a read with filters or row ranges to ``filtered``.
+``flat``, ``int96_reading`` and ``nested`` decode one column for the scan. ``opener`` opens the column's chunks. ``int96``
+chooses the unit of INT96 timestamps.
 """
 
 from fastpq.common.lazy import refuse_calls

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t
 
+from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
+
 
 cdef class ChunkPlan:
     cdef readonly object column
@@ -24,7 +26,24 @@ cdef class ChunkPlan:
     cdef readonly object pages
     cdef readonly object kept
     cdef object file            # the FileMetaData, for metadata on demand
-    cdef object stored          # the ColumnChunkMetaData; None until asked for
-    cdef object parts           # the ranges; None for the whole chunk
+    cdef object stored          # the ColumnChunkMetaData, or None before its first use
+    cdef object parts           # the byte ranges, or None for the whole chunk
 
     cdef ChunkPlan copy(self)
+
+
+cdef class ChunkPlanner:
+    cdef object file
+    cdef ChunkEntries entries
+    cdef list groups
+    cdef int64_t file_size
+    cdef int64_t slack
+    cdef bint v2_is_compressed
+    cdef object check
+    cdef object plan_other
+
+    cpdef list chunks(self, column)
+    # Reads the entry of the column's chunk in a row group, and sets the offset of the chunk. False if the chunk has to be planned
+    # by plan_other. `path` is the column's serialized path_in_schema, and `physical` its Type.
+    cdef bint read_entry(self, int64_t row_group, int64_t column, bytes path, int physical, int64_t num_rows, PlainChunk* stored,
+                         int64_t* start)

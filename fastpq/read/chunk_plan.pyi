@@ -1,16 +1,27 @@
-from collections.abc import Callable, Sequence
-from typing import final
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.format.plain_chunk import ChunkEntries
-from fastpq.index.ranges import RowRanges
+from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.coalescing import Range
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.plan import PageSelection
 from fastpq.schema.parquet_schema import ColumnDescriptor
+
+_Output = TypeVar("_Output")
+
+class PageSelection(NamedTuple):
+    rows: RowRanges
+    ranges: list[Range]
+    directory: Int64s
+    num_pages: int
+    @property
+    def num_bytes(self) -> int: ...
+    @property
+    def has_dictionary(self) -> bool: ...
 
 @final
 class ChunkPlan:
@@ -87,15 +98,21 @@ class ChunkPlan:
     ) -> ChunkPlan: ...
     def keeping(self, kept: RowRanges | None, num_rows: int) -> ChunkPlan: ...
 
-def plan_plain_chunks(
-    file: FileMetaData,
-    entries: ChunkEntries,
-    column: ColumnDescriptor,
-    groups: list[tuple[int, int, int]],
-    file_size: int,
-    slack: int,
-    v2_is_compressed: bool,
-    check: Callable[[int, bool], None],
-    plan_other: Callable[[int, int], ChunkPlan],
-) -> list[ChunkPlan]: ...
+@final
+class ChunkPlanner:
+    def __init__(
+        self,
+        file: FileMetaData,
+        entries: ChunkEntries | None,
+        groups: list[tuple[int, int, int]],
+        file_size: int,
+        slack: int,
+        v2_is_compressed: bool,
+        check: Callable[[ColumnDescriptor, int, bool], None] | None,
+        plan_other: Callable[[ColumnDescriptor, int, int], ChunkPlan],
+    ) -> None: ...
+    def chunks(self, column: ColumnDescriptor) -> list[ChunkPlan]: ...
+    def columns(self, leaves: Iterable[ColumnDescriptor], kind: type[_Output]) -> list[_Output]: ...
+
+def index_of_leaf(leaf_and_chunks: tuple[ColumnDescriptor, list[ChunkPlan]]) -> int: ...
 def claimed_sizes(chunks: list[ChunkPlan], repeated: bool, width: int, large: int) -> tuple[int, int, list[int]]: ...

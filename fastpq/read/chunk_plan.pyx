@@ -1,46 +1,79 @@
-"""ChunkPlan: a column chunk of a read, or some of its rows.
+"""ChunkPlan: how a read takes a column chunk, or some rows of it, from the file. PageSelection: the pages for these rows.
 
-A file may have a million chunks: their plans are made without the interpreter, and are no work for the garbage collector.
+A file may have a million chunks. Therefore plans are made by compiled code, and the garbage collector does not track them.
 """
 
 cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 
+from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
+from fastpq.format.slots cimport untrack
+
+from typing import NamedTuple
+
 import numpy as np
 
-from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
+from fastpq.index.ranges import RowRanges
+
+
+class PageSelection(NamedTuple):
+    """Selected pages of one column chunk.
+
+    Attributes:
+        rows: the row group's rows that are in the selected pages.
+        ranges: byte ranges in the file, as ascending (offset, length). The first is the dictionary page, if there is one. Each
+            other range has one or more consecutive data pages.
+        directory: shape (pages, 4), int64: ordinal, stored size, value count and row count for each selected data page. Unknown
+            numbers are -1.
+        num_pages: number of all data pages in the chunk.
+    """
+
+    rows: RowRanges
+    ranges: list
+    directory: np.ndarray
+    num_pages: int
+
+    @property
+    def num_bytes(self):
+        """Stored size of the selected pages in bytes."""
+        return sum(length for _, length in self.ranges)
+
+    @property
+    def has_dictionary(self):
+        """Whether the ranges include the dictionary page. If so, they have more bytes than the data pages."""
+        return self.num_bytes > int(self.directory[:, 1].sum())
 
 
 @cython.final
-@cython.no_gc               # plans are dropped with their read
+@cython.no_gc               # plans are in no reference cycle
 cdef class ChunkPlan:
-    """A column chunk of a read, or some of its rows.
+    """Plan for reading one column chunk, or some of its rows.
 
     Args, attributes:
-        column: descriptor of the chunk's column.
-        row_group: index of the chunk's row group.
+        column: the chunk's column.
+        row_group: row group index.
         row_offset: number of the chunk's first row in the output.
-        num_rows: number of the chunk's rows in the output.
-        num_values: number of values in the pages to read; nulls and empty lists of a nested column count. An upper bound
-            if some pages of a nested column are left out.
-        start, length: place of the whole chunk in the file.
-        metadata: metadata of the chunk, decoded on first use.
+        num_rows: how many of the chunk's rows are in the output.
+        num_values: number of values in the pages to read. A nested column's nulls and empty lists count too. It is an upper
+            bound if some pages of a nested column are left out.
+        start, length: offset and length of the whole chunk in the file, in bytes.
+        metadata: the chunk's metadata, decoded on first use.
         codec: compression codec, a number of ``CompressionCodec``.
         is_encrypted: whether the chunk is encrypted.
         has_dictionary: whether the bytes to read may begin with a dictionary page.
-        v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
-        file_path: path of the chunk's file; None for the file of the footer.
-        pages: the pages to read, a PageSelection; None for all.
+        v2_is_compressed: whether data pages V2 are compressed even if their headers say is_compressed=False.
+        file_path: path of the file that holds the chunk, or None for the file that has the footer.
+        pages: PageSelection of the pages to read, or None for all.
 
     Attributes:
-        kept: the rows in the output, RowRanges within the pages to read; None for all.
-        chunk_values: number of values in the whole chunk, as stored; nulls and empty lists count.
-        uncompressed_size: bytes of the chunk's pages, uncompressed; 0 where unknown.
+        kept: RowRanges of the output rows, counted within the pages to read, or None for all.
+        chunk_values: number of stored values in the whole chunk, including nulls and empty lists.
+        uncompressed_size: size of the chunk's uncompressed pages in bytes, or 0 if unknown.
         num_bytes: number of bytes to read.
-        dictionary_size: stored bytes of the chunk's dictionary page; 0 without one before the data pages.
+        dictionary_size: stored size of the chunk's dictionary page in bytes, or 0 if none is before the data pages.
         ranges: byte ranges to read, as (offset, length).
-        under_footer_key: whether the chunk is known to be encrypted with the footer key, without its metadata.
-        row_group_ordinal: ordinal of the row group in AADs.
+        under_footer_key: whether it is known, without the chunk's metadata, that the footer key encrypts the chunk.
+        row_group_ordinal: the row group's ordinal in AADs.
     """
 
     def __init__(self, column, int64_t row_group, int64_t row_offset, int64_t num_rows, int64_t num_values, int64_t start,
@@ -83,11 +116,11 @@ cdef class ChunkPlan:
 
     @property
     def kept_rows(self):
-        """Ranges of the rows in the output, counted within the pages to read; shape (n, 2), int64."""
+        """Row ranges in the output, counted within the pages to read. Shape (n, 2), int64."""
         return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept.bounds
 
     def of_rows(self, int64_t row_offset, int64_t num_rows, int64_t num_values, pages=None, kept=None):
-        """A plan of some rows of the chunk; parameters as the attributes."""
+        """Return a copy of this plan for some rows of the chunk. Each argument becomes the copy's attribute of that name."""
         cdef ChunkPlan plan = self.copy()
         plan.row_offset, plan.num_rows, plan.num_values = row_offset, num_rows, num_values
         plan.pages, plan.kept = pages, kept
@@ -99,7 +132,7 @@ cdef class ChunkPlan:
         return plan
 
     def keeping(self, kept, int64_t num_rows):
-        """A plan of the same pages with other rows in the output; parameters as the attributes."""
+        """Return a copy of this plan for the same pages, with other rows in the output. The arguments become its attributes."""
         cdef ChunkPlan plan = self.copy()
         plan.kept, plan.num_rows = kept, num_rows
         return plan
@@ -131,76 +164,137 @@ cdef class ChunkPlan:
         return plan
 
 
-def plan_plain_chunks(file, ChunkEntries entries not None, column, list groups not None, int64_t file_size, int64_t slack,
-                      bint v2_is_compressed, check not None, plan_other not None):
-    """Plans of all rows of a column's chunks.
+@cython.final
+cdef class ChunkPlanner:
+    """Maker of plans for all rows of some row groups.
 
     Args:
         file: the FileMetaData.
-        entries: the entries in its footer.
-        column: descriptor of the column.
-        groups: row group, number of rows and number of the first row in the output, of each chunk.
-        file_size: size of the file in bytes.
-        slack: most bytes of a chunk beyond its stored size.
-        v2_is_compressed: as of ChunkPlan.
-        check: called with the first row group whose chunk is not encrypted, and the first one under the footer key, and with
-            whether this is the latter; raises the error of a column that must not be read so.
-        plan_other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk with a key of its own, in
-            another file, in another place than the column's, broken, or in contradiction to the schema or the file's size.
+        entries: the chunk entries in its footer, or None if no chunk may be planned from the bytes of its entry.
+        groups: for each chunk of a column, the row group index, the row count, and the number of the first row in the output.
+        file_size: file size in bytes.
+        slack: number of bytes that a chunk may have beyond its stored size.
+        v2_is_compressed: as for ChunkPlan.
+        check: raises an error if the reader's keys do not allow a column to be unencrypted, or to be encrypted with the footer
+            key. None if the reader has no keys. Its arguments are the column, a row group index, and True for "encrypted with the
+            footer key". It is called for a column's first chunk of each of the two kinds.
+        plan_other: plans one chunk, or raises an error. Its arguments are the column, the row group index and the number of the
+            chunk's first row in the output. It is called for chunks that have their own key, are in another file, are not at the
+            column's place in the row group, are broken, or contradict the schema or the file size.
     """
-    cdef PlainChunk stored
-    cdef ChunkPlan plan
-    cdef list plans = []
-    cdef bytes path = entries.path_of(column)
-    cdef int64_t index, num_rows, offset, start, length, number = column.index
-    cdef bint repeated = column.max_repetition_level > 0
-    cdef bint[2] checked = [False, False]
-    cdef int physical = column.element.type
-    for index, num_rows, offset in groups:
-        if not entries.read(index, number, path, &stored):
-            plans.append(plan_other(index, offset))
-            continue
-        start, length = stored.data_page_offset, stored.total_compressed_size
-        if 0 < stored.dictionary_page_offset < start:
-            start = stored.dictionary_page_offset
-        if (stored.type != physical or stored.num_values < num_rows or start < 0 or length < 0 or length > file_size
-                or start > file_size - length):
-            plans.append(plan_other(index, offset))
-            continue
-        if not checked[stored.under_footer_key]:
-            check(index, stored.under_footer_key)
-            checked[stored.under_footer_key] = True
-        plan = ChunkPlan.__new__(ChunkPlan)
-        plan.column = column
-        plan.row_group = index
-        plan.row_offset = offset
-        plan.num_rows = num_rows
-        plan.num_values = stored.num_values if repeated else num_rows
-        plan.chunk_values = stored.num_values
-        plan.uncompressed_size = max(0, stored.total_uncompressed_size)
-        plan.start = start
-        plan.length = plan.num_bytes = min(length + slack, file_size - start)
-        plan.dictionary_size = stored.data_page_offset - start
-        plan.codec = stored.codec
-        plan.is_encrypted = plan.under_footer_key = stored.under_footer_key
-        plan.has_dictionary = stored.dictionary_page_offset != 0
-        plan.v2_is_compressed = v2_is_compressed
-        plan.file = file
-        plans.append(plan)
-    return plans
+
+    def __init__(self, file, ChunkEntries entries, list groups not None, int64_t file_size, int64_t slack,
+                 bint v2_is_compressed, check, plan_other not None):
+        self.file = file
+        self.entries = entries
+        self.groups = groups
+        self.file_size = file_size
+        self.slack = slack
+        self.v2_is_compressed = v2_is_compressed
+        self.check = check
+        self.plan_other = plan_other
+
+    cpdef list chunks(self, column):
+        """Return the plans for a column's chunks."""
+        cdef PlainChunk stored
+        cdef ChunkPlan plan
+        cdef list plans = []
+        cdef bytes path
+        cdef int64_t index, num_rows, offset, start = 0, number = column.index
+        cdef bint repeated = column.max_repetition_level > 0
+        cdef bint[2] checked = [False, False]
+        cdef int physical
+        if self.entries is None:
+            return [self.plan_other(column, index, offset) for index, _, offset in self.groups]
+        path = self.entries.path_of(column)
+        physical = column.element.type
+        for index, num_rows, offset in self.groups:
+            if not self.read_entry(index, number, path, physical, num_rows, &stored, &start):
+                plans.append(self.plan_other(column, index, offset))
+                continue
+            if self.check is not None and not checked[stored.under_footer_key]:
+                self.check(column, index, stored.under_footer_key)
+                checked[stored.under_footer_key] = True
+            plan = ChunkPlan.__new__(ChunkPlan)
+            plan.column = column
+            plan.row_group = index
+            plan.row_offset = offset
+            plan.num_rows = num_rows
+            plan.num_values = stored.num_values if repeated else num_rows
+            plan.chunk_values = stored.num_values
+            plan.uncompressed_size = max(0, stored.total_uncompressed_size)
+            plan.start = start
+            plan.length = plan.num_bytes = min(stored.total_compressed_size + self.slack, self.file_size - start)
+            plan.dictionary_size = stored.data_page_offset - start
+            plan.codec = stored.codec
+            plan.is_encrypted = plan.under_footer_key = stored.under_footer_key
+            plan.has_dictionary = stored.dictionary_page_offset != 0
+            plan.v2_is_compressed = self.v2_is_compressed
+            plan.file = self.file
+            plans.append(plan)
+        return plans
+
+    cdef bint read_entry(self, int64_t row_group, int64_t column, bytes path, int physical, int64_t num_rows, PlainChunk* stored,
+                         int64_t* start):
+        cdef int64_t size
+        if self.entries is None or not self.entries.read(row_group, column, path, stored):
+            return False
+        size = stored.total_compressed_size
+        start[0] = stored.data_page_offset
+        if 0 < stored.dictionary_page_offset < start[0]:
+            start[0] = stored.dictionary_page_offset
+        return (stored.type == physical and stored.num_values >= num_rows and start[0] >= 0 and 0 <= size <= self.file_size
+                and start[0] <= self.file_size - size)
+
+    def columns(self, leaves, kind):
+        """Return the plans for output columns. The leaves of one nested column become one column, in the place of the first leaf.
+
+        Args:
+            leaves: the leaves to read.
+            kind: the class ColumnPlan. An instance is made from a node, and a list of leaves with their chunk plans.
+        """
+        cdef dict outputs = {}
+        cdef list plans = [], chunks
+        cdef tuple of_leaf
+        for leaf in leaves:
+            chunks = self.chunks(leaf)
+            of_leaf = (leaf, chunks)
+            untrack(chunks)
+            untrack(of_leaf)
+            node = leaf.top
+            if node is not leaf and node in outputs:
+                outputs[node].leaves.append(of_leaf)
+                continue
+            chunks = [of_leaf]
+            output = tuple.__new__(kind, (node, chunks))
+            untrack(chunks)
+            untrack(output)
+            plans.append(output)
+            if node is not leaf:
+                outputs[node] = output
+        for output in outputs.values():
+            if len(output.leaves) > 1:
+                output.leaves.sort(key=index_of_leaf)
+        return plans
+
+
+def index_of_leaf(leaf_and_chunks):
+    """Return the number of a leaf that is in a tuple with its chunks."""
+    return leaf_and_chunks[0].index
 
 
 def claimed_sizes(list chunks not None, bint repeated, int64_t width, int64_t large):
-    """What the chunks of a column take by their metadata.
+    """Return how much memory and how many stored bytes a column's chunks need, according to their metadata.
 
     Args:
-        chunks: their plans.
-        repeated: whether a row of the column may have several values.
-        width: bytes of a value in memory.
-        large: bytes of the values of a large chunk.
+        chunks: plans for the chunks.
+        repeated: whether one row may have several values.
+        width: size of a value in memory, in bytes.
+        large: a chunk is large if its values take more than this many bytes in memory.
 
     Returns:
-        (bytes of all values in memory, at most 2^63 - 1; bytes to read; numbers of chunks with more than large bytes of values).
+        (size of the values of all chunks in memory, number of bytes to read, positions of the large chunks in ``chunks``). Sizes
+        are in bytes, and at most 2^63 - 1.
     """
     cdef ChunkPlan chunk
     cdef Py_ssize_t number

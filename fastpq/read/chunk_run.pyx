@@ -1,6 +1,7 @@
-"""Decoding of consecutive chunks of a flat column by one reader, without the interpreter between the chunks.
+"""Decodes consecutive chunks of a flat column with one reader, without running the interpreter between the chunks.
 
-Between two chunks the interpreter finds nothing of its own in the processor's caches any more, and takes twice as long.
+Decoding a chunk evicts the interpreter's own data from the processor's caches. The interpreter's work between two chunks then
+takes twice as long.
 """
 
 cimport cython
@@ -19,16 +20,16 @@ from fastpq.errors import LimitError
 @cython.final
 @cython.no_gc
 cdef class RunPlan:
-    """Consecutive chunks of a flat column to be decoded together, or one chunk.
+    """Plan for a run: one chunk of a flat column, or consecutive chunks that are decoded together.
 
     Attributes:
         chunks: their plans.
-        first: number of the first chunk among the column's.
+        first: number of the first chunk among the column's chunks.
         row_offset: number of the first row in the output.
         num_rows: number of rows in the output.
         is_encrypted: whether a chunk is encrypted.
         under_footer_key: whether all chunks are known to be encrypted with the footer key.
-        ranges: place of each whole chunk in the file, (offset, length).
+        ranges: byte range of each whole chunk in the file, as (offset, length).
     """
 
     cdef readonly list chunks
@@ -41,14 +42,14 @@ cdef class RunPlan:
     @property
     def ranges(self):
         cdef ChunkPlan chunk
-        cdef list found = []
+        cdef list places = []
         for chunk in self.chunks:
-            found.append((chunk.start, chunk.length))
-        return found
+            places.append((chunk.start, chunk.length))
+        return places
 
 
 cdef RunPlan run_of(list chunks, Py_ssize_t first):
-    """The RunPlan of consecutive chunks; ``first`` is the number of the first one among the chunks of the column."""
+    """Return the RunPlan for consecutive chunks. ``first`` is the number of the first one among the column's chunks."""
     cdef ChunkPlan chunk = chunks[0]
     cdef RunPlan run = RunPlan.__new__(RunPlan)
     run.chunks, run.first, run.row_offset, run.under_footer_key = chunks, first, chunk.row_offset, True
@@ -60,16 +61,16 @@ cdef RunPlan run_of(list chunks, Py_ssize_t first):
 
 
 def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest, int64_t most):
-    """Cut the chunks of a column into runs, each of consecutive chunks to be decoded together.
+    """Cut a column's chunks into runs of consecutive chunks that are decoded together.
 
-    Whole chunks of one file and codec are decoded together; other chunks alone.
+    A run may have several chunks if they are whole, in one file, and have the same codec. Other chunks are decoded alone.
 
     Args:
         chunks: their plans.
-        width: bytes of a value in memory.
-        variable: whether values have bytes of their own, counted as those of the pages.
-        largest: most bytes of a run, stored and decoded; one chunk may have more.
-        most: most chunks of a run.
+        width: size of a value in memory, in bytes.
+        variable: whether values have a variable length. Their bytes are then counted as the size of the pages.
+        largest: upper bound of a run in bytes (stored + decoded). A run of one chunk may have more.
+        most: largest number of chunks in a run.
 
     Returns:
         A RunPlan for each run.
@@ -83,7 +84,7 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
         added = largest + 1
         if chunk.kept is None and chunk.pages is None and chunk.file_path is None and chunk.num_values == chunk.num_rows:
             added = chunk.num_bytes + chunk.num_rows * width
-            if variable:            # a footer may claim any size: more than a run may have counts as little more
+            if variable:            # a footer may claim any size, so the size is cut to one byte above a run's bound
                 added += min(chunk.uncompressed_size, max(largest, <int64_t>0) + 1)
         if number > first and (size + added > largest or number - first == most or chunk.codec != before.codec):
             runs.append(run_of(chunks[first:number], first))
@@ -96,31 +97,31 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
 
 
 cdef enum:
-    LARGEST_CHUNK = 0x7FFFFFFF          # bytes counted of a chunk by its footer, which may claim any size
+    LARGEST_CHUNK = 0x7FFFFFFF          # a chunk counts with at most this many bytes, since a footer may claim any size
 
 
 cdef struct RunChunk:
-    int64_t position            # of the chunk's first byte
+    int64_t position            # offset of the chunk's first byte in the reader's bytes
     int64_t size
     int64_t num_values
-    int64_t ordinal             # of its row group in AADs; not used where each chunk has its own cipher
+    int64_t ordinal             # its row group's ordinal in AADs, unused if each chunk has its own cipher
     bint has_dictionary
 
 
 @cython.final
 cdef class ChunkRun:
-    """The chunks of a RunPlan, decoded by one reader.
+    """Run of chunks that one reader decodes.
 
     Args:
-        reader: a ChunkReader over the bytes of all chunks, of values or of codes; nothing is read yet. Its cipher is right for
-            all chunks, but for the ordinal of the row group.
-        plan: plan of the chunks.
-        in_place: whether the bytes are those of the whole file; otherwise one chunk stands behind the other.
-        ciphers: ModuleCipher of each chunk; None where the reader's serves for all.
+        reader: a ChunkReader for values or codes, over the bytes of all chunks. It stands before the first chunk. Its cipher is
+            right for all chunks, except for the row group ordinal.
+        plan: plan for the run.
+        in_place: True if the reader's bytes are those of the whole file, False if they are the chunks one after another.
+        ciphers: a ModuleCipher for each chunk, or None if the reader's cipher serves for all chunks.
 
     Attributes:
         reader: the reader.
-        current: number of the chunk read last, the broken one after an error.
+        current: number of the chunk that was read last. After an error, this is the broken chunk.
     """
 
     cdef readonly ChunkReader reader
@@ -137,7 +138,7 @@ cdef class ChunkRun:
         cdef int64_t behind = 0, values_size = 0
         cdef bint moves = plan.is_encrypted and ciphers is None
         if isinstance(reader.values, VerdictReader):
-            raise TypeError("a reader of verdicts, which belong to one chunk")
+            raise TypeError("a reader of verdicts cannot read several chunks")
         if ciphers is not None and len(ciphers) != len(plan.chunks):
             raise ValueError(f"{len(ciphers)} ciphers for {len(plan.chunks)} chunks")
         self.reader = reader
@@ -154,7 +155,7 @@ cdef class ChunkRun:
             if part.position < 0 or part.size < 0 or part.position > reader.pages.size - part.size:
                 raise ValueError(f"a chunk of {part.size} bytes at {part.position} of {reader.pages.size}")
             if ciphers is not None and not isinstance(ciphers[number], ModuleCipher):
-                raise TypeError(f"{ciphers[number]!r} is no cipher")
+                raise TypeError(f"{ciphers[number]!r} is not a cipher")
             behind += part.size
             self.num_values += part.num_values
             values_size += min(max(chunk.uncompressed_size, <int64_t>0), <int64_t>LARGEST_CHUNK)
@@ -164,10 +165,10 @@ cdef class ChunkRun:
         free(self.parts)
 
     def read(self, ColumnOutput output not None, int64_t offset):
-        """Decode all values into output, one chunk behind the other, from row offset on.
+        """Decode all values into the output, chunk after chunk, from row ``offset`` on.
 
         Returns:
-            The number of nulls among the values.
+            The null count.
 
         Raises:
             FormatError, UnsupportedError, LimitError: as ``ChunkReader.read``.

@@ -1,70 +1,88 @@
-"""Tuning constants of reading: bounds of plausible claims, and costs to decide between two ways of reading.
+"""Tuning constants for reading: limits for what metadata may claim, and costs that decide between two ways to read.
 
-``python -m benchmarks.selective`` measures reads of few rows, ``python -m benchmarks.latency`` remote reads, and
-``tools/bench`` whole files. A changed constant is judged by the benchmark beside the constant.
+``python -m benchmarks.selective`` measures reads that take few rows, ``python -m benchmarks.latency`` measures remote reads,
+and ``tools/bench`` measures whole files. Before you change a constant, run the benchmark that its section names.
 """
 
 from __future__ import annotations
 
-# ---- plausible claims: memory for more values than these is taken only after the page headers confirm the number of values
+# ---- plausible claims: memory beyond these limits is taken only after the page headers confirm the number of values
 
-# Values in memory, bytes for each stored byte. Run-length encoding makes any number of values from a few bytes.
+# Bytes in memory for each stored byte. Run-length encoding makes any number of values from a few bytes.
 PLAUSIBLE_EXPANSION = 1024
-# Values of a chunk in memory, bytes, without a look at the page headers.
+# If a chunk's values take at most this many bytes in memory, their number is believed without a look at the page headers.
 ALWAYS_PLAUSIBLE = 64 << 20
+
+
+def is_plausible(size: int, stored_size: int) -> bool:
+    """Return whether stored_size bytes in a file may well give size bytes in memory."""
+    return size <= max(ALWAYS_PLAUSIBLE, stored_size * PLAUSIBLE_EXPANSION)
+
 
 # ---- whole columns (tools/bench --jobs read)
 
-# Stored and decoded bytes of a read with threads. Fewer bytes are decoded before threads have started.
+# A read uses threads if it has at least this many bytes (stored + decoded). Fewer are decoded before the threads have started.
 WORTH_A_THREAD = 2 << 20
-# Stored and decoded bytes of a chunk in a read with threads. Smaller chunks take longer in Python, under its lock, than in C.
+# A read uses threads if its chunks have on average at least this many bytes (stored + decoded). Smaller chunks take more time
+# in Python, which holds the GIL, than in C.
 WORTH_A_TASK = 1 << 14
-# Least buffer size of a nested column, bytes.
+# Smallest buffer of a nested column, in bytes.
 ALWAYS_RESERVED = 1 << 20
-# Decoded bytes for each stored byte of a nested column. A footer's claim of more values is no reason to reserve more memory.
+# Memory is reserved for at most this many decoded bytes per stored byte of a nested column, even if the footer claims more.
 LIKELY_EXPANSION = 16
 
-# Chunks of a local file found at once, without a read; one by one, the call takes longer than the work.
+# Number of chunks in a local file that one call locates, without reading them. A call for each chunk would cost more than the
+# work itself.
 AT_ONCE = 256
 
-# Stored and decoded bytes of consecutive chunks that are decoded without the interpreter between them; enough for few calls
-# of Python, and few enough to share a column between threads, and to answer Ctrl-C soon (benchmarks.gil).
+# Upper bound of one run of chunks (stored + decoded bytes). Larger runs delay Ctrl-C and starve other threads (benchmarks.gil).
+# Smaller runs need more Python calls.
 LARGEST_RUN = 128 << 20
-# Columns whose chunks are opened before the values of the first are decoded: after values, the interpreter finds nothing of its
-# own in the processor's caches, and takes twice as long. There may be a million columns.
+# Number of columns whose chunks are opened before the first values are decoded. Decoding evicts the interpreter's own data from
+# the processor's caches, and opening a chunk then takes twice as long. A file may have a million columns, so there is a limit.
 COLUMNS_OPENED = 64
-# Tasks of a read with threads, for each thread; with fewer, threads wait for the last of them.
+# Small columns (fastpq.read.small_columns) are read together if there are at least this many of them. For fewer, the import of
+# the module costs more than it saves.
+FEWEST_SMALL = 8
+# So many consecutive small files of a dataset, or more, are read together (fastpq.datasets.stacked_files).
+FEWEST_STACKED = 4
+# Number of tasks for each thread. With fewer, threads wait for the last task.
 TASKS_A_THREAD = 8
 
-# Least rows of a chunk, on average, of a text column held as codes (CodedViews): dictionaries of smaller chunks cost more.
+# A text column is held as codes (CodedViews) only if its chunks have on average at least this many rows. In smaller chunks the
+# dictionaries cost more than the codes save.
 ROWS_WORTH_CODES = 1 << 14
-# Least rows for each stored byte of dictionary pages of such a column: many rows for each text.
+# It must also have at least this many rows for each stored byte in its dictionary pages, so that many rows share a text.
 ROWS_A_STORED_BYTE = 8
-# Most bytes of uncompressed pages, for each row, of a chunk with hardly a value outside of its dictionary.
+# A chunk with at most this many uncompressed bytes per row is assumed to be fully dictionary-encoded.
 SURELY_CODED = 2
 
 # ---- some rows (benchmarks.selective)
 
-# Bytes of pages held by views, for each byte of the values. Values with more are copied, and the pages released.
+# Views may hold this many page bytes for each byte of their values. If they hold more, the values are copied and the pages
+# released.
 MOST_SLACK = 2
-# Bytes of pages held by views, never copied.
+# Views that hold at most this many page bytes more than that are not copied.
 ALWAYS_HELD = 1 << 16
-# Values of all columns read together with the columns of the predicate. More are read after the predicate is evaluated.
+# All columns are read together if they have at most this many values in the candidates. Otherwise the predicate's columns are
+# read first.
 MOST_TOGETHER = 1 << 20
-# Pages of a chunk with candidates in doubt, read together with the columns of the predicate.
+# All columns are read together only if no chunk has more than this many pages with doubtful candidates (local files).
 MOST_DOUBTFUL_PAGES = 4
-# Bytes of all pages with candidates in doubt in a local file; round_trip_bytes is the bound of a remote file.
+# They are read together only if all such pages have at most this many bytes. For a remote file, round_trip_bytes is the limit.
 MOST_WASTED = 1 << 20
-# Rows of the columns of the predicate in memory while batches are read.
+# Number of rows for which the predicate's columns are in memory at a time, while batches are read.
 WINDOW = 1 << 16
-# Stored bytes of the columns of the predicate, fetched together.
+# Largest number of stored bytes that are fetched together for the predicate's columns.
 FETCHED = 64 << 20
-# Stored bytes of the columns for each byte of a dictionary page. A larger dictionary page costs more than its evidence saves.
+# A dictionary page is read as evidence if the read has at least this many stored bytes for each byte of the page. A larger page
+# costs more than its evidence saves.
 WORTH_A_DICTIONARY = 4
 
 # ---- remote files (benchmarks.latency)
 
-# Stored bytes of a remote read with dictionary pages as evidence. Fewer bytes arrive sooner than the answer of another request.
+# A remote read uses dictionary pages as evidence only if it has at least this many stored bytes. Fewer bytes arrive sooner than
+# the answer to another request.
 WORTH_A_ROUND_TRIP = 1 << 20
-# Parts of a remote file fetched while an earlier part is decoded.
+# Number of parts of a remote file that are fetched while an earlier part is decoded.
 PARTS_AHEAD = 2

@@ -1,129 +1,34 @@
-"""FileReader: tables of one file, whole or of chosen rows."""
+"""FileReader: reads all rows or some rows of one file as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpq.arrays.allowance import Allowance
 from fastpq.arrays.table import Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
-from fastpq.io.source import Source
-from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.options import ReaderProperties
-from fastpq.read.opener import ChunkOpener, StringLayout
-from fastpq.read.plan import plan_read
+from fastpq.errors import SchemaError
+from fastpq.read.open_file import OpenFile, ReadRequest
+from fastpq.read.plan import ReadPlan, plan_read
 from fastpq.read.scan import Scan
-from fastpq.schema.parquet_schema import ColumnDescriptor, Int96UnitName, int96_types
-from fastpq.schema.types import ColumnType, TimeUnitName
 
 if TYPE_CHECKING:
-    from fastpq.filters.predicate import Predicate
-    from fastpq.index.ranges import Int64s, RowRanges
-    from fastpq.read.selective import SelectiveScan
+    from fastpq.index.ranges import Int64s
+    from fastpq.read.filtered.filtered_scan import FilteredScan
+    from fastpq.schema.parquet_schema import ColumnDescriptor
 
 
-Reader = TypeVar("Reader", bound="Batches")
-Result = TypeVar("Result")
-
-
-class Batches(Protocol):
-    """A reader of Tables."""
-
-    def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]: ...
-
-
-class Wanted(NamedTuple):
-    """The columns and rows of a read.
-
-    Attributes:
-        columns: leaves, in the order of the result.
-        groups: row groups in the order of the result, each with its wanted rows; None for all rows.
-        predicate: condition on the rows; None for none.
-        is_selective: whether rows are chosen by ranges or by a predicate.
-    """
-
-    columns: Sequence[ColumnDescriptor]
-    groups: Sequence[tuple[int, RowRanges | None]]
-    predicate: Predicate | None = None
-    is_selective: bool = False
-
-
-class OpenFile(NamedTuple):
-    """An open file and the form of its values in memory.
-
-    Attributes:
-        source: the file.
-        metadata: its footer.
-        properties: bounds and checks.
-        strings: layout of variable-length values.
-        int96_unit: unit of INT96 timestamps; ``"auto"`` tries nanoseconds.
-        threads: chunks decoded at the same time.
-        int96_units: other units of INT96 columns, by number of the leaf.
-        becomes_dictionary: whether the values of a flat column become codes after the read, so that its stored codes are read.
-    """
-
-    source: Source
-    metadata: FileMetaData
-    properties: ReaderProperties
-    strings: StringLayout
-    int96_unit: Int96UnitName
-    threads: int
-    int96_units: Mapping[int, TimeUnitName] = MappingProxyType({})
-    becomes_dictionary: Callable[[ColumnDescriptor], bool] | None = None
-
-    def opener(
-        self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None, allowance: Allowance | None = None
-    ) -> ChunkOpener:
-        """A ChunkOpener for the chunks of leaves.
-
-        Args:
-            leaves: leaves to be opened.
-            strings: layout of variable-length values; None for the file's.
-            allowance: shared with another opener of the same read.
-        """
-        types = self.types(leaves) if self.metadata.schema.has_int96 else {}
-        coded = self.becomes_dictionary if strings is None else None
-        layout = strings or self.strings
-        return ChunkOpener(self.source, self.metadata.decryptor, self.properties, layout, types, allowance, coded)
-
-    def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
-        """Types in memory other than the schema's, by the number of the leaf."""
-        return int96_types(leaves, "ns" if self.int96_unit == "auto" else self.int96_unit, self.int96_units)
-
-
-def in_fitting_units(
-    file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Reader], work: Callable[[OpenFile, Reader], Result]
-) -> Result:
-    """Read with work(file, reader), a second time in coarser INT96 units if a value does not fit nanoseconds; returns its result.
-
-    The second time is for the unit ``"auto"`` alone; any other unit raises OutsideUnitError.
-
-    Args:
-        file: the file.
-        wanted: columns and rows of the read.
-        reader_of: returns a reader of the file in its units.
-        work: reads the rows.
-    """
-    try:
-        return work(file, reader_of(file))
-    except OutsideUnitError:
-        if file.int96_unit != "auto":
-            raise
-    from fastpq.read.int96 import fitted
-
-    file = fitted(file, wanted, reader_of)
-    return work(file, reader_of(file))
+# Number of rows in a Table from ``pieces``.
+_PIECE_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reads tables of a sound file; ``fastpq.recovery.reading.RecoveringReader`` is the same for a damaged file.
+    """Reader of an undamaged file. ``fastpq.recovery.reading.RecoveringReader`` does the same for a damaged file.
 
     Attributes:
         file: the open file.
@@ -131,21 +36,38 @@ class FileReader:
 
     file: OpenFile
 
-    def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
-        """The wanted rows as one Table.
+    def with_units(self, request: ReadRequest, columns: Iterable[ColumnDescriptor]) -> tuple[FileReader, ReadRequest]:
+        """Return the reader and the request with units for some INT96 columns, as ``read.int96.with_units`` finds them."""
+        if not self.file.metadata.schema.has_int96:
+            return self, request
+        from fastpq.read.int96 import with_units
+
+        file, request = with_units(self.file, request, columns, self.pieces)
+        return FileReader(file), request
+
+    def read(self, request: ReadRequest, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
+        """Read the requested rows as one Table.
 
         Args:
-            wanted: columns and rows.
+            request: columns and rows.
             out: arrays to read columns into, by name.
-            progress: called with rows done and rows in all.
+            progress: called with the number of rows that are done, and with the number of all rows.
         """
-        if wanted.is_selective:
-            scan = self.selective(wanted)
-            return scan.read(scan.select(wanted.groups), self.file.threads, out, progress=progress)
-        whole = Scan(self.file.opener(wanted.columns))
-        plan = plan_read(
-            self.file.metadata, wanted.columns, [group for group, _ in wanted.groups], self.file.source.size
-        )
+        if out is not None and any(column.path[0] in out and self.file.awaits_unit(column) for column in request.columns):
+            from fastpq.read.int96 import units_of_arrays
+
+            units = {**self.file.int96_units, **units_of_arrays(out, request.columns)}
+            reader = FileReader(self.file._replace(int96_units=units))
+            reader, request = reader.with_units(request, [column for column in request.columns if column.path[0] in out])
+            try:
+                return reader.read(request, out, progress)
+            except OutsideUnitError as error:
+                message = error.message.partition(":")[0]
+                raise SchemaError(f"an array to read into has too fine a unit: {message}", **error.context) from None
+        if request.is_selective:
+            scan = self.selective(request)
+            return scan.read(scan.select(request.groups), self.file.threads, out, progress=progress)
+        whole, plan = self._whole(request)
         outputs = None
         if out is not None:
             from fastpq.read.outputs import Outputs
@@ -158,46 +80,62 @@ class FileReader:
         meter.finish()
         return table
 
-    def take(self, wanted: Wanted, rows: Int64s) -> Table:
-        """Rows by their numbers.
+    def take(self, request: ReadRequest, rows: Int64s) -> Table:
+        """Read rows by their numbers.
 
         Args:
-            wanted: the same rows, each once, as ranges of row groups.
-            rows: shape (n,), int64: numbers within the file, in the order of the result.
+            request: the columns, and the rows of ``rows``, each once, as ranges in row groups.
+            rows: row numbers within the file, in result order. Shape (n,), int64.
         """
         distinct, order = np.unique(rows, return_inverse=True)
         in_order = len(distinct) == len(rows) and bool((rows == distinct).all())
-        scan = self.selective(wanted)
-        return scan.read(scan.select(wanted.groups), self.file.threads, order=None if in_order else order)
+        scan = self.selective(request)
+        return scan.read(scan.select(request.groups), self.file.threads, order=None if in_order else order)
 
-    def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
-        """The wanted rows as Tables of batch_size rows; the last may have fewer."""
-        if wanted.is_selective:
-            scan = self.selective(wanted)
-            return scan.batches(scan.select(wanted.groups), batch_size, self.file.threads, progress)
-        whole = Scan(self.file.opener(wanted.columns))
-        plan = plan_read(
-            self.file.metadata, wanted.columns, [group for group, _ in wanted.groups], self.file.source.size
-        )
+    def batches(self, request: ReadRequest, batch_size: int, progress: Progress | None) -> Iterator[Table]:
+        """Read the requested rows as Tables of batch_size rows. The last Table may have fewer."""
+        reader, request = self.with_units(request, [*request.columns, *request.filtered_columns])     # one for all batches
+        if request.is_selective:
+            scan = reader.selective(request)
+            return scan.batches(scan.select(request.groups), batch_size, self.file.threads, progress)
+        whole, plan = reader._whole(request)
         return _metered(whole.batches(plan, batch_size, self.file.threads), Meter(progress, plan.num_rows))
 
-    def count(self, wanted: Wanted) -> int:
-        """Number of wanted rows."""
-        scan = self.selective(wanted)
-        return scan.count(scan.select(wanted.groups), self.file.threads)
+    def pieces(self, request: ReadRequest) -> Iterator[Table]:
+        """Read the requested rows as Tables of any length, each with INT96 timestamps in the finest unit that fits the Table."""
+        if not request.is_selective:
+            whole, plan = self._whole(request)
+            yield from whole.batches(plan, _PIECE_ROWS, self.file.threads)
+            return
+        scan = self.selective(request)
+        for selection in scan.select(request.groups):
+            yield from scan.batches([selection], _PIECE_ROWS, self.file.threads)
 
-    def selective(self, wanted: Wanted) -> SelectiveScan:
-        """The scan of the rows chosen by ranges or by a predicate."""
-        from fastpq.read.selective import SelectiveScan
+    def count(self, request: ReadRequest) -> int:
+        """Count the requested rows."""
+        scan = self.selective(request)
+        return scan.count(scan.select(request.groups), self.file.threads)
 
+    def selective(self, request: ReadRequest) -> FilteredScan:
+        """Return a scan for the rows that ranges or a predicate choose."""
+        from fastpq.read.filtered.filtered_scan import FilteredScan
+
+        reader, request = self.with_units(request, request.filtered_columns)
         leaves = self.file.metadata.schema.columns
-        views = self.file.opener(leaves, "views")
-        finish = self.file.opener(leaves, allowance=views.allowance).laid_out
-        return SelectiveScan(Scan(views), self.file.metadata, wanted.predicate, wanted.columns, finish)
+        # filters compare decimals as they are stored
+        views = reader.file.opener(leaves, "views", decimals=None if request.predicate is None else "stored")
+        finish = reader.file.opener(leaves, allowance=views.allowance).laid_out
+        return FilteredScan(Scan(views), self.file.metadata, request.predicate, request.columns, finish)
+
+    def _whole(self, request: ReadRequest) -> tuple[Scan, ReadPlan]:
+        """Return the scan and the plan for all rows in the requested row groups."""
+        whole = Scan(self.file.opener(request.columns))
+        groups = [group for group, _ in request.groups]
+        return whole, plan_read(self.file.metadata, request.columns, groups, self.file.source.size)
 
 
 def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
-    """The given Tables; the rows of a Table are counted before the Table is returned."""
+    """Yield the tables. The rows of a table are counted before it is yielded."""
     for table in tables:
         meter.add(table.num_rows)
         yield table

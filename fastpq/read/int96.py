@@ -1,189 +1,141 @@
-"""Units of INT96 timestamps in memory, chosen by the values: the finest unit in which all values of a read fit."""
+"""Chooses the unit that an INT96 column has in memory: the finest unit that fits all values that a read decodes.
+
+The values are decoded as they are stored, 12 bytes each, and are converted when all of them are known. For a whole flat column,
+``int96_reading`` tries nanoseconds first. Filters, batches and the caller's arrays need the unit before the read. For them,
+``with_units`` decodes the columns one more time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fastpq.arrays.table import Table
-from fastpq.column.layout import OutsideUnitError
-from fastpq.read.file_reader import Batches, OpenFile, Wanted
-from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType, element_of
-from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape, shape_of
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.nested_columns import map_leaves
+from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.column.stored_values import int96_ticks, int96_units
+from fastpq.errors import UnsupportedError
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import ColumnType, Timestamp, TimeUnitName, Type
 
 if TYPE_CHECKING:
-    from fastpq.filters.predicate import Condition, Predicate
+    from fastpq.read.open_file import OpenFile, ReadRequest
 
-# Units of timestamps, the finest first. Every INT96 timestamp fits milliseconds.
-UNITS: tuple[TimeUnitName, ...] = tuple(reversed(get_args(TimeUnitName)))
-Place: TypeAlias = tuple[str, ...]      # of a leaf: names of its column and of the fields inside, ``element`` in lists
-# Rows decoded at a time in the search for values out of range.
-_ROWS = 65_536
+# Ticks per second for each unit, the finest unit first. Every INT96 timestamp fits milliseconds.
+_TICKS: dict[TimeUnitName, int] = {"ns": 10**9, "us": 10**6, "ms": 10**3}
+_UNITS: dict[int, TimeUnitName] = {ticks: unit for unit, ticks in _TICKS.items()}
 
 
-def int96_leaves(wanted: Wanted) -> list[ColumnDescriptor]:
-    """The INT96 columns of a read, those of its filters included; each once."""
-    filtered = [leaf.column for leaf in _conditions(wanted.predicate)]
-    columns = {column.index: column for column in (*wanted.columns, *filtered)}
-    return [column for column in columns.values() if column.element.type == Type.INT96]
+def int96_type(unit: TimeUnitName) -> ColumnType:
+    """Return the type in memory that INT96 timestamps have in a unit."""
+    return ColumnType(Type.INT96, None, Timestamp(unit))
 
 
-def with_units_of(file: OpenFile, out: Mapping[str, Any], columns: Iterable[ColumnDescriptor]) -> OpenFile:
-    """The open file with the INT96 units of the caller's datetime64 arrays; unchanged unless the unit is ``"auto"``.
+def finest_type(parts: Iterable[tuple[Array, Array | None]]) -> ColumnType:
+    """Return the type in memory that has the finest unit in which all INT96 timestamps fit.
 
     Args:
-        file: the file.
-        out: arrays by name of the column.
-        columns: the columns of the read.
+        parts: arrays of stored values, each with its validity bitmap, or None without nulls.
     """
-    if file.int96_unit != "auto":
-        return file
-    units: dict[int, TimeUnitName] = {}
-    for column in columns:
-        array = out.get(column.path[0])     # of lists too
-        if column.element.type == Type.INT96 and isinstance(array, np.ndarray) and array.dtype.kind == "M":
-            named = np.datetime_data(array.dtype)[0]
-            units.update((column.index, unit) for unit in UNITS if unit == named)
-    return file._replace(int96_units={**file.int96_units, **units}) if units else file
+    return int96_type(_UNITS[min((int96_units(values, validity) for values, validity in parts), default=_TICKS["ns"])])
 
 
-def fitted(file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Batches]) -> OpenFile:
-    """The open file with the finest fitting unit of each INT96 column of a read; the columns are decoded for this, in batches.
+def converted(values: Array, validity: Array | None, type_: ColumnType) -> Array:
+    """Return stored INT96 timestamps in a type's unit, as bytes."""
+    return int96_ticks(values, validity, _ticks_of(type_))
+
+
+def with_units(
+    file: OpenFile, request: ReadRequest, columns: Iterable[ColumnDescriptor],
+    tables_of: Callable[[ReadRequest], Iterable[Table]],
+) -> tuple[OpenFile, ReadRequest]:
+    """Return the file and the request with units for some INT96 columns. To find the units, decode these columns once.
 
     Args:
-        file: the file, with the units tried first.
-        wanted: columns and rows of the read; rows that the filter rules out are included.
-        reader_of: returns a reader of the file in given units.
+        file: the open file.
+        request: rows to read. Rows that the predicate leaves out count too.
+        columns: columns whose unit must be known before the read. Columns that need no unit are ignored.
+        tables_of: reads a request as tables, each with the finest unit that fits its own rows.
     """
-    units = {leaf.index: _finest(file, leaf, wanted, reader_of) for leaf in int96_leaves(wanted)}
-    if not units:
-        return file
-    return file._replace(int96_units={**file.int96_units, **units})
+    awaiting = {column.index: column for column in columns if file.awaits_unit(column)}
+    if not awaiting:
+        return file, request
+    units = dict(file.int96_units)
+    has_ranges = any(rows is not None for _, rows in request.groups)
+    for number, column in awaiting.items():
+        alone = request._replace(columns=[column], predicate=None, is_selective=has_ranges)
+        types = (leaf.type for table in tables_of(alone) for _, leaf in table.columns[0].leaves())
+        units[number] = _unit_of(min(types, key=_ticks_of, default=int96_type("ns")))
+    file = file._replace(int96_units=units)
+    return file, request.bound_to(file)
 
 
-def _finest(
-    file: OpenFile, leaf: ColumnDescriptor, wanted: Wanted, reader_of: Callable[[OpenFile], Batches]
-) -> TimeUnitName:
-    *finer, coarsest = UNITS[UNITS.index(file.int96_units.get(leaf.index, UNITS[0])) :]
-    alone = wanted._replace(columns=[leaf], predicate=None)
-    for unit in finer:
-        reader = reader_of(file._replace(int96_units={leaf.index: unit}))
-        try:
-            for _ in reader.batches(alone, _ROWS, None):
-                pass
-        except OutsideUnitError:
-            continue
-        return unit
-    return coarsest
+def units_of_arrays(arrays: Mapping[str, Any], columns: Iterable[ColumnDescriptor]) -> dict[int, TimeUnitName]:
+    """Return the unit of each datetime64 array that a column is read into, by leaf number. Other columns are left out."""
+    dtypes = {column.index: getattr(arrays.get(column.path[0]), "dtype", None) for column in columns}
+    return {
+        number: cast(TimeUnitName, np.datetime_data(dtype)[0])
+        for number, dtype in dtypes.items()
+        if isinstance(dtype, np.dtype) and dtype.kind == "M" and np.datetime_data(dtype)[0] in _TICKS
+    }
 
 
-def units_for_filter(
-    file: OpenFile,
-    wanted: Wanted,
-    bind: Callable[[OpenFile], Predicate | None],
-    reader_of: Callable[[OpenFile], Batches],
-) -> OpenFile:
-    """The open file with its INT96 units for a filtered read: the fitting units if a filter value lies outside of nanoseconds.
+def joined_tables(tables: Sequence[Table]) -> Table:
+    """Return the rows of all tables as one table. The tables differ only in INT96 units, and the coarsest ones are used."""
+    return Table.concat(in_common_units(tables))
 
-    In nanoseconds, no value of a column equals a filter value outside of their range: the filter would be decided without the
-    stored values.
+
+def in_common_units(tables: Sequence[Table]) -> Sequence[Table]:
+    """Return the tables with the same INT96 units, the coarsest ones. The tables differ only in these units."""
+    if len({tuple(column.type for column in table.columns) for table in tables}) == 1:
+        return tables
+    columns = [in_one_unit(columns) for columns in zip(*(table.columns for table in tables), strict=True)]
+    return [table._of(own) for table, own in zip(tables, zip(*columns, strict=True), strict=True)]
+
+
+def in_one_unit(columns: Sequence[AnyColumn]) -> list[AnyColumn]:
+    """Return columns in which each INT96 leaf has the same unit, the coarsest that it has in one of them.
 
     Args:
-        file: the file.
-        wanted: columns and rows of the read.
-        bind: returns the predicate for a file's units.
-        reader_of: returns a reader of the file in given units.
+        columns: at least one. Their types differ only in INT96 units.
     """
-    tried = _conditions(wanted.predicate)
-    if file.int96_unit != "auto" or not any(leaf.column.element.type == Type.INT96 for leaf in tried):
-        return file
-    coarser_ones = [_conditions(bind(file._replace(int96_unit=unit, int96_units={}))) for unit in UNITS[1:]]
-    by_range = any(_is_constant(a) != _is_constant(b) for other in coarser_ones for a, b in zip(tried, other, strict=True))
-    return fitted(file, wanted, reader_of) if by_range else file
+    if len({column.type for column in columns}) == 1:
+        return list(columns)
+    types = [[leaf.type for _, leaf in column.leaves()] for column in columns]
+    coarsest = [min(each, key=_ticks_of) if each[0].physical is Type.INT96 else None for each in zip(*types, strict=True)]
+    return [map_leaves(partial(_coarsened, types=iter(coarsest)), column) for column in columns]
 
 
-def _conditions(predicate: Predicate | None) -> list[Condition]:
-    from fastpq.filters.predicate import leaves
+def with_exact_int96(table: Table) -> Table:
+    """Return a table that is written to another file, with all digits of its INT96 timestamps.
 
-    return [] if predicate is None else [*leaves(predicate)]
-
-
-def _is_constant(condition: Condition) -> bool:
-    """Whether a condition has the same answer for all values other than null."""
-    from fastpq.filters.predicate import Membership, NullTest
-
-    return isinstance(condition, NullTest) or (isinstance(condition, Membership) and not condition.keys)
-
-
-def leaves_by_place(schema: ParquetSchema) -> Iterator[tuple[Place, ColumnDescriptor]]:
-    """The leaves of a schema with their places in memory."""
-    every = range(len(schema.columns))
-    for node in schema.root.children:
-        shape = shape_of(node, every)
-        yield from _leaves_of(shape, (shape.name,))
+    Raises:
+        UnsupportedError: a column has microseconds or milliseconds, because some timestamps do not fit nanoseconds. Others may
+            have lost digits.
+    """
+    for name, column in table.items():
+        for _, leaf in column.leaves():
+            if leaf.type.physical is Type.INT96 and leaf.type.length is None and _ticks_of(leaf.type) < _TICKS["ns"]:
+                message = "INT96 timestamps outside of the years 1677 to 2262, beside which others would lose digits"
+                raise UnsupportedError(f'{message}: coerce_int96_timestamp_unit="stored" keeps their bytes', column=name)
+    return table
 
 
-def _leaves_of(shape: Shape, place: Place) -> Iterator[tuple[Place, ColumnDescriptor]]:
-    match shape:
-        case LeafShape():
-            yield place, shape.column
-        case StructShape():
-            for child in shape.children:
-                yield from _leaves_of(child, (*place, child.name))
-        case ListShape():
-            yield from _leaves_of(shape.element, (*place, element_of(shape.type).name))
+def _coarsened(column: Column, types: Iterator[ColumnType | None]) -> Column:
+    """Return INT96 timestamps in the next type, which has the same or a coarser unit. They are rounded to earlier times."""
+    type_ = next(types)
+    if type_ is None or type_ == column.type:
+        return column
+    return column._with(type=type_, values=cast(Array, column.values) // (_ticks_of(column.type) // _ticks_of(type_)))
 
 
-def units_in(type_: DataType, place: Place) -> Iterator[tuple[Place, TimeUnitName]]:
-    """Place and unit of each INT96 timestamp in the in-memory type of a column, or of a field at a place."""
-    match type_:
-        case ColumnType(Type.INT96, logical=Timestamp(unit)):
-            yield place, unit
-        case StructType(fields):
-            for field in fields:
-                yield from units_in(field.type, (*place, field.name))
-        case ListType() | MapType():
-            element = element_of(type_)
-            yield from units_in(element.type, (*place, element.name))
+def _ticks_of(type_: ColumnType) -> int:
+    """Return how many ticks per second an INT96 column's type has."""
+    return _TICKS[_unit_of(type_)]
 
 
-def in_units(field: Field, place: Place, units: Mapping[Place, TimeUnitName]) -> Field:
-    """A field, at its place, with INT96 timestamps in given units."""
-
-    def inside(fields: Iterable[Field]) -> tuple[Field, ...]:
-        return tuple(in_units(child, (*place, child.name), units) for child in fields)
-
-    match field.type:
-        case ColumnType(Type.INT96) as leaf if place in units:
-            return replace(field, type=replace(leaf, logical=Timestamp(units[place])))
-        case StructType(fields) as struct:
-            return replace(field, type=replace(struct, fields=inside(fields)))
-        case ListType(element):
-            return replace(field, type=ListType(*inside([element])))
-        case MapType() as map_:
-            (entry,) = inside([map_.entry])
-            assert isinstance(entry.type, StructType)
-            return replace(field, type=MapType(*entry.type.fields))
-    return field
-
-
-def coarser(one: TimeUnitName, other: TimeUnitName) -> TimeUnitName:
-    """The coarser one of two units."""
-    return max(one, other, key=UNITS.index)
-
-
-def units_of(tables: Iterable[Table]) -> dict[Place, TimeUnitName]:
-    """The coarsest unit of each INT96 column of tables, by place; empty where all tables agree."""
-    found: dict[Place, set[TimeUnitName]] = {}
-    for table in tables:
-        for name, column in table.items():
-            for place, unit in units_in(column.type, (name,)):
-                found.setdefault(place, set()).add(unit)
-    if all(len(units) == 1 for units in found.values()):
-        return {}
-    return {place: max(units, key=UNITS.index) for place, units in found.items()}
+def _unit_of(type_: ColumnType) -> TimeUnitName:
+    return cast(Timestamp, type_.logical).unit

@@ -1,4 +1,4 @@
-"""RecoveryReport and Loss: the exact rows, columns and bytes lost in a damaged file."""
+"""RecoveryReport and Loss: which rows, columns and bytes are lost in a damaged file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fastpq.common.display import LINE_WIDTH, Grid, Heading, View, counted, more
 from fastpq.options import OnError
 
 ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
-# Losses shown by a RecoveryReport as text and as HTML.
+# Number of losses that a RecoveryReport shows as text and as HTML.
 TEXT_LOSSES, HTML_LOSSES = 5, 50
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Loss:
-    """Unreadable rows of one leaf column.
+    """Unreadable rows in one leaf column.
 
     Attributes:
-        row_group: index of the row group.
-        column: dotted path of the leaf.
-        start, stop: range of the rows, stop excluded; counted from 0 through all row groups.
-        reason: the error raised by reading the rows.
+        row_group: row group index.
+        column: the leaf's dotted path.
+        start, stop: row range, without stop. Rows are counted from 0 through all row groups.
+        reason: the error that reading these rows raised.
     """
 
     row_group: int
@@ -33,7 +33,7 @@ class Loss:
 
     @property
     def num_rows(self) -> int:
-        """Number of lost rows."""
+        """Lost row count."""
         return self.stop - self.start
 
     def __str__(self) -> str:
@@ -42,14 +42,14 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """Losses of a read file, and the footer used in reading.
+    """What was lost when a file was read, and which footer was used.
 
     Attributes:
-        found_by: ``"footer"``; ``"checkpoint"``, the last footer of an unfinished file; or ``"pages"``, page headers alone.
-        losses: unreadable rows of the requested columns.
-        unread: runs of bytes outside all known row groups, as (offset, length): behind the last checkpoint, or between and
-            behind the row groups rebuilt from pages.
-        reason: error of the file's own footer; None if the footer was used.
+        found_by: ``"footer"``, ``"checkpoint"`` for an unfinished file's last footer, or ``"pages"`` for page headers alone.
+        losses: unreadable rows in the requested columns.
+        unread: byte ranges outside all known row groups, as (offset, length). They are after the last checkpoint, or between
+            and after the row groups that were rebuilt from pages.
+        reason: why the file's own footer is not readable. None if that footer was used.
     """
 
     found_by: Literal["footer", "checkpoint", "pages"]
@@ -74,7 +74,7 @@ class RecoveryReport:
         return to_html(self._view(HTML_LOSSES))
 
     def _view(self, most: int) -> View:
-        """Display of the footer used and of the first losses."""
+        """Return the display, with the footer that was used and the first losses."""
         facts = [f"read by {self.found_by}", counted(len(self.losses), "loss")]
         facts += [f"{of_bytes(sum(length for _, length in self.unread))} unread"] if self.unread else []
         headings = [
@@ -91,12 +91,12 @@ class RecoveryReport:
 
 
 def merged_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Losses in order, without duplicates; adjacent and overlapping losses of a column are joined."""
-    joined: list[Loss] = []
+    """Return the losses in order, without duplicates. A column's losses are joined if they touch or overlap."""
+    result: list[Loss] = []
     for loss in sorted(losses):
-        last = joined[-1] if joined else None
+        last = result[-1] if result else None
         if last and (last.row_group, last.column) == (loss.row_group, loss.column) and loss.start <= last.stop:
-            joined[-1] = Loss(last.row_group, last.column, last.start, max(last.stop, loss.stop), last.reason)
+            result[-1] = Loss(last.row_group, last.column, last.start, max(last.stop, loss.stop), last.reason)
         else:
-            joined.append(loss)
-    return tuple(joined)
+            result.append(loss)
+    return tuple(result)

@@ -1,8 +1,8 @@
-"""Pages of a plaintext file, found by their headers alone; no footer tells their places.
+"""Search for pages in a plaintext file by their headers alone, without a footer that tells their places.
 
-PageWalker trusts a chunk: a page begins where the page before ends, and a broken header is an error. The search here trusts no
-byte: a page may begin anywhere, and most bytes that look like a header are no header. The search therefore has its own loop and
-its own tests of plausibility; parsing, placing of the body and the CRC-32 are of fastpq.column.page_walker.
+PageWalker trusts a chunk: a page begins where the page before it ends, and a broken header is an error. The search here trusts no
+byte: a page may begin anywhere, and most bytes that look like a header are not one. So the search has its own loop and its own
+plausibility tests. It uses fastpq.column.page_walker to parse a header, place the body and compute the CRC-32.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -11,7 +11,7 @@ from libc.string cimport memchr
 import numpy as np
 
 from fastpq.column.page_walker cimport BODY_OVERRUN, StoredPage, has_own_crc, parse_page
-from fastpq.encodings.numbers cimport ALP
+from fastpq.encodings.encoding_table cimport decoder_of
 from fastpq.format.page_header cimport (
     PAGE_HEADER_INVALID, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, levels_size,
 )
@@ -19,25 +19,26 @@ from fastpq.format.page_header cimport (
 from fastpq.errors import LimitError
 
 cdef enum:
-    NEXT_I32 = 0x15             # a field of the compact protocol: an i32, the id one above the last; fields 1 to 3 of a header
-    HEADER_BOUND = 1 << 16      # most bytes of a header, with room for long statistics
-    MOST_EFFORT = 8             # most bytes parsed in vain, as a multiple of the file's size
+    NEXT_I32 = 0x15             # compact protocol: an i32 field whose id is one above the last, as fields 1 to 3 in a header are
+    HEADER_BOUND = 1 << 16      # largest header in bytes, with room for long statistics
+    MOST_EFFORT = 8             # bytes that may be parsed in vain, as a multiple of the file's size
 
 
 def find_pages(const uint8_t[::1] data not None, int64_t start, bint checksums):
-    """Find the data pages and dictionary pages of a plaintext file.
+    """Find the data pages and dictionary pages in a plaintext file.
 
     Args:
-        data: uint8, the bytes of the file.
+        data: uint8, the file's bytes.
         start: position of the first byte to search.
-        checksums: refuse a page whose header has another CRC-32 than the body.
+        checksums: whether to refuse a page if the CRC-32 in its header does not match its body.
 
     Returns:
-        int64, shape (pages, 9), ascending: position, stored size with header, type, values, encoding, rows (-1 for a header
-        without rows), bytes of the body, leading bytes of the body that are never compressed, and uncompressed bytes.
+        int64, shape (pages, 9), ascending: position, stored size with header, type, value count, encoding, row count (-1 if the
+        header has none), body size, size of the body's leading bytes that are never compressed, and uncompressed size. Sizes are
+        in bytes.
 
     Raises:
-        LimitError: too many bytes look like page headers and are none.
+        LimitError: too many bytes look like page headers, but are not.
     """
     cdef int64_t position = start, size = data.shape[0]
     cdef int64_t effort = MOST_EFFORT * size
@@ -52,23 +53,23 @@ def find_pages(const uint8_t[::1] data not None, int64_t start, bint checksums):
 
 cdef bint find_page(const uint8_t* base, int64_t size, int64_t position, bint checksums, int64_t* effort,
                     StoredPage* page) except -1:
-    """Find the first page from position on; False without one."""
-    cdef const uint8_t* found
-    cdef bint good
+    """Find the first page from position on. Return False if there is none."""
+    cdef const uint8_t* match
+    cdef bint is_page
     with nogil:
         while position < size:
-            found = <const uint8_t*>memchr(base + position, NEXT_I32, <size_t>(size - position))
-            if found == NULL:
+            match = <const uint8_t*>memchr(base + position, NEXT_I32, <size_t>(size - position))
+            if match == NULL:
                 return False
-            position = found - base
-            good = parse_candidate(base, position, size, page, effort) == 0 and is_plausible(page)
-            if good and page.header.has_crc and checksums:
-                good = has_own_crc(base + page.body, page)
-                effort[0] -= 0 if good else page.body_size
+            position = match - base
+            is_page = parse_candidate(base, position, size, page, effort) == 0 and is_plausible(page)
+            if is_page and page.header.has_crc and checksums:
+                is_page = has_own_crc(base + page.body, page)
+                effort[0] -= 0 if is_page else page.body_size
             if effort[0] < 0:
                 with gil:
-                    raise LimitError("too much of the file looks like pages and is none")
-            if good:
+                    raise LimitError("the search for pages was given up: too much of the file looks like pages, but is not")
+            if is_page:
                 return True
             position += 1
     return False
@@ -76,21 +77,21 @@ cdef bint find_page(const uint8_t* base, int64_t size, int64_t position, bint ch
 
 cdef int64_t parse_candidate(const uint8_t* base, int64_t position, int64_t size, StoredPage* page,
                              int64_t* effort) noexcept nogil:
-    """Parse bytes that may be no page header; returns as parse_page. Subtracts bytes parsed in vain from effort."""
+    """Parse bytes that may not be a page header. Return as parse_page does. Subtract bytes parsed in vain from effort."""
     cdef const uint8_t* data = base + position
-    cdef int64_t left = size - position, fault
-    # writers put the fields in order: the first is the type of the page, as a zigzag varint
-    if left < 3 or data[1] >> 1 not in (TYPE_DATA_PAGE, TYPE_DICTIONARY_PAGE, TYPE_DATA_PAGE_V2) or data[2] != NEXT_I32:
+    cdef int64_t available = size - position, fault
+    # writers put the fields in order: the first is the page type, as a zigzag varint
+    if available < 3 or data[1] >> 1 not in (TYPE_DATA_PAGE, TYPE_DICTIONARY_PAGE, TYPE_DATA_PAGE_V2) or data[2] != NEXT_I32:
         return PAGE_HEADER_INVALID
-    fault = parse_page(data, min(left, <int64_t>HEADER_BOUND), -1, position, size, 0, page)
+    fault = parse_page(data, min(available, <int64_t>HEADER_BOUND), -1, position, size, 0, page)
     if fault < 0 and fault != BODY_OVERRUN:
         effort[0] -= page.plain_size
     return fault
 
 
 cdef bint is_plausible(const StoredPage* page) noexcept nogil:
-    """Whether a page may have the counts, sizes and encoding of the header; ALP is the encoding with the largest number."""
-    if not (page.is_data or page.is_dictionary) or not 0 <= page.header.encoding <= ALP:
+    """Return whether a page can have the counts and sizes in its header, in an encoding that fastpq reads."""
+    if not (page.is_data or page.is_dictionary) or decoder_of(page.header.encoding).next == NULL:
         return False
     if page.header.type != TYPE_DATA_PAGE_V2:
         return True
@@ -99,7 +100,7 @@ cdef bint is_plausible(const StoredPage* page) noexcept nogil:
 
 
 cdef tuple row_of(const StoredPage* page):
-    """A page as a row of the result of find_pages."""
+    """Return a page as a row in the array that find_pages returns."""
     cdef int64_t clear = levels_size(&page.header), num_rows = -1
     if page.header.type == TYPE_DATA_PAGE_V2:
         num_rows = page.header.num_rows

@@ -1,29 +1,30 @@
-"""Files to files without decoding values: encrypt_file, decrypt_file, merge_files."""
+"""Functions that rewrite files without decoding values: encrypt_file, decrypt_file, merge_files."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from fastpq import format as fmt
 from fastpq.arrow.hints import ArrowFields
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
+from fastpq.errors import SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.location import placed_each
-from fastpq.io.sink import Sink, open_sink
-from fastpq.io.source import Source, open_source
+from fastpq.io.sink import Sink
+from fastpq.io.sink_opening import open_sink
+from fastpq.io.source import Source
 from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
 from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
-from fastpq.read.plan import plan_chunk
-from fastpq.rewriting.chunk_copy import copy_chunk
+from fastpq.rewriting.chunk_copy import check_copyable, copy_leaf, opened_source
 from fastpq.rewriting.redaction import without_values
 from fastpq.rewriting.report import DroppedIndex, DroppedMetadata, RewritingReport
-from fastpq.stats.quirks import for_writer
+from fastpq.stats.writer_bugs import for_writer
+from fastpq.write.entries_about_rows import corrected_entries
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
@@ -43,39 +44,39 @@ def encrypt_file(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
 ) -> RewritingReport:
-    """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
+    """Encrypt a file, or encrypt an encrypted file with other keys. Pages are neither decompressed nor decoded.
 
-    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. Known
-    key-value metadata with values of encrypted columns, as bounding boxes or categories, are left out where readers of the footer
-    may lack the column's key. False statements of the source, about bounds for example, are copied. Broken page indexes and bloom
-    filters of a readable file are left out. Memory is bounded by indexes, footer and a page; with a remote source, by a column
-    chunk.
+    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. Some
+    key-value entries are known to hold column values, for example bounding boxes or categories. They are left out if somebody who
+    can read the footer may lack the column's key. False statements in the source, for example about bounds, are copied. Broken
+    page indexes and bloom filters in a readable file are left out. Memory holds indexes, the footer and one page. With a remote
+    source it holds one column chunk.
 
     Args:
         source: a path, a bytes-like object, a binary file object or an fsspec URL.
-        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
-            path is allowed.
-        encryption_properties: keys of the new file, used with fresh nonces.
-        decryption_properties: keys of the source; None for plaintext.
-        properties: bounds and checks of reading.
-        keep_metadata: keys of key-value metadata to copy unchanged, with values of encrypted columns in them.
-        progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
-            ``(total, total)``. An exception from progress leaves the target unchanged.
-        filesystem: filesystem of all paths, of fsspec or of pyarrow.fs; None finds one by the URL.
-        storage_options: options of the fsspec filesystem of the URLs, as for pandas and Polars.
-        timeout: most seconds without a byte from a server, for URLs of HTTP and S3.
+        target: a path, a writable binary file object or an fsspec URL. The new file appears completely or not at all. The path
+            may be the source's path.
+        encryption_properties: keys for the new file. Fresh nonces are used.
+        decryption_properties: keys for the source. None for a plaintext source.
+        properties: limits and checks for reading.
+        keep_metadata: keys of key-value entries that are copied unchanged, even if they hold values from encrypted columns.
+        progress: called as ``progress(done, total)`` after each column chunk, in rows. The last call is ``(total, total)``. An
+            exception from progress leaves the target unchanged.
+        filesystem: filesystem for all paths, from fsspec or pyarrow.fs. None finds one by the URL.
+        storage_options: options for the URLs' fsspec filesystem, as in pandas and Polars.
+        timeout: an HTTP or S3 URL fails after this many seconds without a byte from the server.
 
     Returns:
-        A RewritingReport of the parts of the source left out.
+        A RewritingReport, which lists the parts of the source that were left out.
 
     Raises:
         FormatError: the source breaks the specification.
-        UnsupportedError: the source has a feature without a reader.
-        LimitError: a bound of the properties, or more than 32768 row groups.
-        KeyAccessError: an encrypted column of the source without a key.
+        UnsupportedError: the source has a feature that fastpq cannot read or copy.
+        LimitError: a limit in the properties was reached, or there are more than 32768 row groups.
+        KeyAccessError: there is no key for an encrypted column in the source.
         TagVerificationError: the source was altered.
-        SchemaError: keys for unknown columns.
-        CryptoError: more than 32768 columns, or pages of a chunk.
+        SchemaError: there is a key for a column that the file does not have.
+        CryptoError: there are more than 32768 columns, or more than 32768 pages in a chunk.
     """
     return merge_files(
         [source],
@@ -102,22 +103,22 @@ def decrypt_file(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
 ) -> RewritingReport:
-    """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
+    """Decrypt a file, and write it as a plaintext file. Its pages are neither decompressed nor decoded.
 
     Args:
         source: a path, a bytes-like object, a binary file object or an fsspec URL.
-        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
-            path is allowed.
-        decryption_properties: keys of the source, for all of its columns.
-        properties: bounds and checks of reading.
-        progress: as for ``encrypt_file``.
-        filesystem, storage_options, timeout: as for ``encrypt_file``.
+        target: a path, a writable binary file object or an fsspec URL. The new file appears completely or not at all. The path
+            may be the source's path.
+        decryption_properties: keys for all columns in the source.
+        properties: limits and checks for reading.
+        progress: as in ``encrypt_file``.
+        filesystem, storage_options, timeout: as in ``encrypt_file``.
 
     Returns:
-        A RewritingReport of the parts of the source left out.
+        A RewritingReport, which lists the parts of the source that were left out.
 
     Raises:
-        FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
+        FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as in encrypt_file.
     """
     return merge_files(
         [source],
@@ -144,77 +145,75 @@ def merge_files(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
 ) -> RewritingReport:
-    """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
+    """Write the row groups from several files, one file after another, to one file. Pages are neither decompressed nor decoded.
 
     Args:
-        sources: files of one schema and one writer, each as for encrypt_file. The first source gives the key-value metadata.
-        target: as for encrypt_file.
-        encryption_properties: keys of the new file; None for a plaintext file, also of encrypted sources.
-        decryption_properties: keys of the sources, or a function from a source to its keys.
-        properties: bounds and checks of reading.
-        keep_metadata: as for ``encrypt_file``.
-        progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
-        filesystem, storage_options, timeout: as for ``encrypt_file``.
+        sources: files with the same schema from the same writer, each as in encrypt_file. The new file gets the first one's
+            key-value metadata, without statements that are not true of all rows (a bounding box of GeoParquet, for example).
+        target: as in encrypt_file.
+        encryption_properties: keys for the new file. None for a plaintext file, even if sources are encrypted.
+        decryption_properties: keys for the sources, or a function that takes a source and returns its keys.
+        properties: limits and checks for reading.
+        keep_metadata: as in ``encrypt_file``.
+        progress: as in ``encrypt_file``, in rows from all sources. The footers are read once more for the total.
+        filesystem, storage_options, timeout: as in ``encrypt_file``.
 
     Returns:
-        A RewritingReport of the parts of the sources left out.
+        A RewritingReport, which lists the parts of the sources that were left out.
 
     Raises:
-        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers. Readers find the
-            known faults of a writer by its name, and a file has one name.
-        FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
+        SchemaError: there is no source, or the sources differ in schema, column orders, duration units or writer. Readers find a
+            writer's known bugs by its name, and a file can name only one writer.
+        FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as in encrypt_file.
     """
     properties = properties or ReaderProperties()
     if isinstance(keep_metadata, str):
-        raise TypeError(f"keep_metadata is a list of names, not the one name {keep_metadata!r}")
+        raise TypeError(f"keep_metadata must be a list of names, not the name {keep_metadata!r}")
     keep = frozenset(keep_metadata)
     keys_of: KeysOf = decryption_properties if callable(decryption_properties) else lambda _: decryption_properties
-    named: Iterable[tuple[Any, Any]] = ((where, where) for where in sources)    # as given, and where it is
+    # each source as the caller passed it, and the place where it is
+    sources_and_places: Iterable[tuple[Any, Any]] = ((where, where) for where in sources)
     if progress is not None or (filesystem, storage_options, timeout) != (None, None, None):
-        given = list(sources)
-        *places, target = placed_each([*given, target], filesystem, storage_options, timeout)
-        named = list(zip(given, places, strict=True))
-    total = 0 if progress is None else sum(_num_rows(place, properties, keys_of(where)) for where, place in named)
+        all_sources = list(sources)
+        *places, target = placed_each([*all_sources, target], filesystem, storage_options, timeout)
+        sources_and_places = list(zip(all_sources, places, strict=True))
+    total = 0
+    if progress is not None:
+        total = sum(_num_rows(place, properties, keys_of(where)) for where, place in sources_and_places)
     meter = Meter(progress, total, holds_last=True)
     with open_sink(target) as sink:
-        merged: _MergedFile | None = None
-        for where, place in named:
-            with _opened(place) as source:
+        merged_file: MergedFile | None = None
+        num_files = num_rows = 0
+        for where, place in sources_and_places:
+            with opened_source(place) as source:
                 metadata = read_finished(source, properties, keys_of(where))
-                if merged is None:
-                    merged = _MergedFile(sink, metadata, encryption_properties, properties, keep, meter)
-                merged.add(source, metadata)
-        if merged is None:
-            raise SchemaError("no files to merge")
-        return merged.finish()
-
-
-@contextmanager
-def _opened(where: Any) -> Iterator[Source]:
-    """An open source; errors get its name."""
-    with open_source(where) as source:
-        try:
-            yield source
-        except ParquetError as error:
-            error.at(path=source.name)
-            raise
+                if merged_file is None:
+                    merged_file = MergedFile(sink, metadata, encryption_properties, properties, keep, meter)
+                merged_file.add(source, metadata)
+                num_files, num_rows = num_files + 1, num_rows + metadata.num_rows
+        if merged_file is None:
+            raise SchemaError("there are no files to merge")
+        return merged_file.finish(num_rows=num_rows if num_files > 1 else None)
 
 
 def _num_rows(place: Any, properties: ReaderProperties, keys: FileDecryptionProperties | None) -> int:
-    with _opened(place) as source:
+    with opened_source(place) as source:
         return read_finished(source, properties, keys).num_rows
 
 
-class _MergedFile:
-    """A new file with the row groups of others.
+class MergedFile:
+    """A new file that gets other files' row groups.
 
     Args:
         sink: the new file.
-        first: metadata of the first source; the new footer has its schema and key-value metadata.
-        encryption_properties: keys of the new file; None for plaintext.
-        properties: bounds and checks of reading.
-        keep_metadata: keys of key-value metadata to copy unchanged.
-        meter: told of the rows copied.
+        first: the first source's metadata. The new footer gets its schema and key-value metadata.
+        encryption_properties: keys for the new file. None for a plaintext file.
+        properties: limits and checks for reading.
+        keep_metadata: keys of key-value entries that are copied unchanged.
+        meter: counts the copied rows.
+
+    Attributes:
+        row_groups: the row groups so far.
     """
 
     def __init__(
@@ -230,90 +229,96 @@ class _MergedFile:
         self._sink = sink
         self._keep_metadata = keep_metadata
         keys = encryption_properties
-        self._closed = frozenset() if keys is None else closed_columns(keys, first.schema.paths)
+        self._closed_columns = frozenset() if keys is None else closed_columns(keys, first.schema.paths)
         self._is_encrypted = encryption_properties is not None
         self._properties = properties
         self._first = first
-        self._row_groups = RowGroups(sink, first.schema, encryption_properties)
-        self._dropped: list[DroppedIndex] = []
+        self.row_groups = RowGroups(sink, first.schema, encryption_properties)
+        self._dropped_indexes: list[DroppedIndex] = []
 
     def add(self, source: Source, metadata: FileMetaData) -> None:
-        """Copy the row groups of a file.
+        """Copy a file's row groups.
 
         Raises:
-            SchemaError: the file does not fit the first one.
+            SchemaError: the file differs from the first one.
         """
         if metadata is not self._first:
             _check_alike(self._first, metadata)
         for index in range(metadata.num_row_groups):
-            self._add_row_group(source, metadata, metadata.row_group(index))
+            self.add_row_group(source, metadata, metadata.row_group(index))
 
-    def finish(self) -> RewritingReport:
-        """Write indexes and footer."""
+    def finish(
+        self,
+        created_by: str | None = None,
+        column_orders: Sequence[fmt.ColumnOrder] | None = None,
+        num_rows: int | None = None,
+    ) -> RewritingReport:
+        """Write the indexes and the footer.
+
+        Args:
+            created_by: name of the writer. None takes the first source's.
+            column_orders: orders of the columns' bounds. None takes the first source's.
+            num_rows: number of all rows, with which the first source's key-value metadata is corrected. None leaves it as it is.
+        """
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
-        dropped: list[DroppedMetadata] = []
+        dropped_metadata: list[DroppedMetadata] = []
         footer.key_value_metadata = self._first.key_values or None
         if self._is_encrypted:
-            footer.key_value_metadata, dropped = without_values(self._first, self._closed, self._keep_metadata)
-        if self._closed:
-            footer.unknown = ()     # fields of newer specifications might disclose values
-        footer.column_orders = self._first.column_orders or None
-        self._row_groups.write_footer(footer)
+            footer.key_value_metadata, dropped_metadata = without_values(
+                self._first, self._closed_columns, self._keep_metadata
+            )
+        if self._closed_columns:
+            footer.unknown_fields = ()     # fields from a newer specification might disclose values
+        if num_rows is not None and footer.key_value_metadata:
+            entries = corrected_entries(footer.key_value_metadata, self._first.schema, num_rows, self._keep_metadata)
+            footer.key_value_metadata = entries or None
+        footer.created_by = created_by or footer.created_by
+        footer.column_orders = [*(column_orders or self._first.column_orders)] or None
+        self.row_groups.write_footer(footer)
         self._meter.finish()
-        return RewritingReport(tuple(self._dropped), tuple(dropped))
+        return RewritingReport(tuple(self._dropped_indexes), tuple(dropped_metadata))
 
-    def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
-        self._row_groups.next_ordinal(1)
-        if group.num_rows < 0:
-            raise FormatError(f"a row group of {group.num_rows} rows", row_group=group.index)
-        if group.num_columns != metadata.num_columns:
-            what = f"{group.num_columns} chunks in a row group of {metadata.num_columns} columns"
-            raise FormatError(what, row_group=group.index)
+    def add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
+        """Copy one row group of a file.
+
+        Raises:
+            ParquetError: a chunk cannot be read or copied.
+        """
+        self.row_groups.next_ordinal(1)
+        check_copyable(metadata, group)
         span = self._meter.span(group.num_rows)
         chunks = (self._copy(source, metadata, group, index, span) for index in range(group.num_columns))
         entry = copy.copy(group.metadata)
         entry.sorting_columns = group.sorting_columns or None
-        if self._closed:
-            entry.unknown = ()
-        self._row_groups.add(entry, chunks)
+        if self._closed_columns:
+            entry.unknown_fields = ()
+        self.row_groups.add(entry, chunks)
 
     def _copy(
         self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int, span: Span | None
     ) -> PlacedChunk:
-        column = metadata.schema.columns[index]
-        chunk = group.column(index)
-        try:
-            if chunk.file_path:
-                raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r}) is not copied")
-            plan = plan_chunk(metadata, group.index, column, 0, source.size)
-            opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
-            sealer = self._row_groups.cipher(len(self._row_groups), index)
-            properties = for_writer(self._properties, metadata)
-            copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, properties)
-        except ParquetError as error:
-            error.at(column=column.name, row_group=group.index)
-            raise
-        self._dropped += [
-            DroppedIndex(source.name, group.index, column.name, kind, error.message) for kind, error in broken.items()
-        ]
+        properties = for_writer(self._properties, metadata)
+        chunk, _, dropped_indexes = copy_leaf(source, metadata, group, index, self.row_groups, self._sink, properties)
+        self._dropped_indexes += dropped_indexes
         if span is not None:
             span.reach(index + 1, group.num_columns)
-        return copied
+        return chunk
 
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
-    """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
+    """Return the duration columns with their units, and lists of one size with it, as the ARROW:schema says."""
     return ArrowFields(metadata.key_value(ARROW_KEY), metadata.schema.root.children).durations()
 
 
 def _check_alike(first: FileMetaData, other: FileMetaData) -> None:
-    """Raises SchemaError for files whose chunks do not go into one file."""
-    for what, one, another in (
+    """Refuse files whose chunks cannot be put into one file."""
+    for what, value, other_value in (
         ("schemas", first.schema_elements, other.schema_elements),
         ("column orders", first.column_orders, other.column_orders),
         ("writers", first.created_by, other.created_by),
-        ("durations", durations_of(first), durations_of(other)),
+        ("durations or list sizes", durations_of(first), durations_of(other)),
+        ("calendars", first.calendar.kinds, other.calendar.kinds),
     ):
-        if one != another:
+        if value != other_value:
             raise SchemaError(f"files of different {what} cannot be merged page by page")

@@ -1,8 +1,10 @@
-"""Pages of a column chunk from file to file: decrypted and encrypted again, neither decompressed nor decoded."""
+"""Copies the pages in a column chunk. They are decrypted and encrypted again, but neither decompressed nor decoded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
 
 from fastpq import format as fmt
 from fastpq.codecs.checksum import crc32
@@ -10,103 +12,81 @@ from fastpq.column.page_walker import PageWalker, WalkedPage
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
+from fastpq.io.coalescing import Range
 from fastpq.io.sink import Sink
 from fastpq.io.source import Stored
 from fastpq.options import ReaderProperties
+from fastpq.read.page_errors import give_file_offset
+from fastpq.rewriting.chunk_edits import ChunkEdit
+from fastpq.rewriting.copied_chunk import CopiedPages
 
-LARGEST_PAGE = 0x7FFFFFFF       # sizes in page headers are i32
-_SIGN_BIT = 1 << 31
-
-
-@dataclass(slots=True)
-class CopiedPages:
-    """Places and counts of the copied pages of a chunk.
-
-    Attributes:
-        dictionary_size: stored bytes of the copied dictionary page, header included; 0 without a dictionary page.
-        sizes: stored bytes of each copied data page, header included.
-        places: of each data page, position and stored bytes in the old chunk.
-        rows: rows of each data page; None where only the levels of the page tell.
-        num_values: values of all data pages.
-        uncompressed_size: bytes of all page bodies before compression and encryption, and of all stored headers.
-        counts: number of pages by type and encoding.
-    """
-
-    dictionary_size: int = 0
-    sizes: list[int] = field(default_factory=list)
-    places: list[tuple[int, int]] = field(default_factory=list)
-    rows: list[int | None] = field(default_factory=list)
-    num_values: int = 0
-    uncompressed_size: int = 0
-    counts: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    @property
-    def stored_size(self) -> int:
-        return self.dictionary_size + sum(self.sizes)
-
-    @property
-    def encoding_stats(self) -> list[fmt.PageEncodingStats]:
-        return [
-            fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
-            for (page_type, encoding), count in sorted(self.counts.items())
-        ]
+LARGEST_PAGE = 0x7FFFFFFF       # largest page size in bytes, because sizes in page headers are i32
 
 
 class PageCopier:
-    """Copies the pages of one chunk, of any size.
+    """Copies one chunk's pages. Size limits in ``properties`` do not apply.
 
     Args:
-        stored: the bytes of the chunk from its first page; bytes of other chunks may follow.
-        opener, sealer: the ciphers of the old and of the new chunk.
+        chunk_bytes: the chunk's bytes from its first page on. Other chunks may follow.
+        opener, sealer: the ciphers for the old and the new chunk.
         expect_dictionary: whether the metadata names a dictionary page as the first page.
         is_repeated: whether the column has repetition levels.
-        properties: for verify_checksums. Without the check, an altered page that no tag authenticates gets a new, valid CRC-32.
+        properties: only ``verify_checksums`` is used. If it is off, an altered page without an authentication tag is copied with
+            a new CRC-32 that fits the altered bytes.
+        edit: what changes in the pages. If nothing changes, and checksums are verified, plaintext pages are copied byte for byte.
+        ranges: where chunk_bytes stand in the file, as (offset, length). Errors name the offset in the file.
     """
 
     def __init__(
         self,
-        stored: Stored,
+        chunk_bytes: Stored,
         opener: ModuleCipher,
         sealer: ModuleCipher,
         expect_dictionary: bool,
         is_repeated: bool,
         properties: ReaderProperties,
+        edit: ChunkEdit,
+        ranges: Sequence[Range],
     ) -> None:
-        unbounded = replace(properties, max_page_size=LARGEST_PAGE, max_dictionary_size=LARGEST_PAGE)
-        self._walker = PageWalker(stored, opener, expect_dictionary, unbounded)
+        self._ranges = ranges
+        self._edit = edit
+        is_plaintext = not opener.overhead and not sealer.overhead
+        self._is_verbatim = is_plaintext and not edit.changes_pages and properties.verify_checksums
+        self._walker = PageWalker(chunk_bytes, opener, expect_dictionary, _without_page_limits(properties))
         self._opener, self._sealer = opener, sealer
         self._is_repeated = is_repeated
-        self._copied = CopiedPages()
+        self._pages = CopiedPages()
 
     def copy(self, size: int, num_values: int, sink: Sink) -> CopiedPages:
         """Copy all pages.
 
         Args:
-            size: bytes of the chunk by its metadata; old writers leave out the header of the dictionary page.
-            num_values: values of the chunk by its metadata.
+            size: the chunk's size in bytes, according to its metadata. Old writers do not count the dictionary page's header.
+            num_values: the chunk's value count, according to its metadata.
             sink: the new file.
 
         Raises:
-            FormatError: pages break the specification or contradict the metadata.
+            FormatError: the pages break the specification, or contradict the metadata.
             UnsupportedError: a page is neither a data page nor a dictionary page.
-            TagVerificationError: an altered page.
-            CryptoError: an ordinal over 32767.
+            TagVerificationError: a page was altered.
+            CryptoError: an ordinal is over 32767.
         """
-        copied = self._copied
+        pages = self._pages
         try:
-            while copied.num_values < num_values:
+            while pages.num_values < num_values:
                 self._copy_page(sink, self._next_page())
-            while self._walker.position < size and (page := self._page_behind_values()) is not None:
+            while self._walker.position < size and (page := self._page_after_values()) is not None:
                 self._copy_page(sink, page)
         except ParquetError as error:
-            error.at(page=len(copied.sizes))
+            give_file_offset(error, self._ranges)
+            error.at(page=len(pages.sizes))
             raise
-        if copied.num_values != num_values:
-            raise FormatError(f"the pages hold {copied.num_values} values where the metadata claim {num_values}")
-        return copied
+        if pages.num_values != num_values:
+            raise FormatError(f"the pages hold {pages.num_values} values, but the metadata say {num_values}")
+        return pages
 
-    def _page_behind_values(self) -> WalkedPage | None:
-        """The next page of a chunk whose values are all copied; None for plaintext bytes other than a page, read by nobody."""
+    def _page_after_values(self) -> WalkedPage | None:
+        """Return the next page in a chunk whose values are all copied. None for plaintext bytes that are not a page."""
         try:
             return self._next_page()
         except FormatError:
@@ -115,65 +95,89 @@ class PageCopier:
             return None
 
     def _copy_page(self, sink: Sink, page: WalkedPage) -> None:
+        if self._is_verbatim:
+            self._walker.verify_checksum(page)
+            sink.write_together((page.header, page.body))
+            self._count(page, len(page.header), page.size)
+            return
         body_module = ModuleType.DICTIONARY_PAGE if page.is_dictionary else ModuleType.DATA_PAGE
         header_module = ModuleType.DICTIONARY_PAGE_HEADER if page.is_dictionary else ModuleType.DATA_PAGE_HEADER
         plain = self._open_body(page, body_module)
+        page_header = _header_of(page)
+        plain = self._edit.edit_page(page_header, plain, page.levels_size)
         body = memoryview(self._sealer.seal_body(body_module, page.ordinal, plain, page.levels_size))
         if len(body) > LARGEST_PAGE:
             raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
-        sealed = memoryview(self._sealer.seal(header_module, page.ordinal, _header_of(page, body)))
-        sink.write(sealed)
-        sink.write(body)
-        self._count(page, len(sealed), len(sealed) + len(body))
+        header = memoryview(self._sealer.seal(header_module, page.ordinal, _encoded(page_header, body, self._sealer.uncounted)))
+        sink.write_together((header, body))
+        self._count(page, len(header), len(header) + len(body))
 
     def _next_page(self) -> WalkedPage:
         page = self._walker.next_page()
         if page is None:
             raise FormatError(
-                "the chunk ends before its pages hold the values that the metadata claim", offset=self._walker.position
+                "the chunk ends before its pages hold all values of its metadata",
+                page=len(self._pages.sizes),
+                offset=self._walker.position,
             )
         if not (page.is_data or page.is_dictionary):
-            raise UnsupportedError(f"copying a page of type {page.type}", offset=page.start)
+            raise UnsupportedError(f"pages of type {page.type} cannot be copied", page=page.ordinal, offset=page.start)
         if page.is_dictionary and page.start:
-            raise FormatError("a dictionary page that is not the first page", offset=page.start)
+            raise FormatError("a dictionary page that is not the first page", page=page.ordinal, offset=page.start)
         return page
 
     def _open_body(self, page: WalkedPage, module: ModuleType) -> memoryview:
-        opened, authentic = self._opener.open_body(module, page.ordinal, page.body, page.levels_size)
-        if not authentic:
+        opened_body, is_authentic = self._opener.open_body(module, page.ordinal, page.body, page.levels_size)
+        if not is_authentic:
             self._walker.verify_checksum(page)
-        plain = memoryview(opened)
-        room = min(len(plain), page.uncompressed_size)
-        if page.levels_size > room:
-            raise FormatError(f"{page.levels_size} bytes of levels in a page that has {room}", offset=page.body_start)
+        plain = memoryview(opened_body)
+        size = min(len(plain), page.uncompressed_size)
+        if page.levels_size > size:
+            message = f"{page.levels_size} bytes of levels in a page that has {size}"
+            raise FormatError(message, page=page.ordinal, offset=page.start)
         return plain
 
     def _count(self, page: WalkedPage, header_size: int, size: int) -> None:
-        copied = self._copied
-        copied.uncompressed_size += header_size + page.uncompressed_size
+        pages = self._pages
+        pages.uncompressed_size += header_size + page.uncompressed_size
         key = page.type, page.encoding
-        copied.counts[key] = copied.counts.get(key, 0) + 1
+        pages.counts[key] = pages.counts.get(key, 0) + 1
         if page.is_dictionary:
-            copied.dictionary_size = size
+            pages.dictionary_size = size
             return
-        copied.sizes.append(size)
-        copied.places.append((page.start, page.size))
-        copied.num_values += page.num_values
+        pages.sizes.append(size)
+        pages.places.append((page.start, page.size))
+        pages.value_counts.append(page.num_values)
+        pages.num_values += page.num_values
         if page.num_rows is not None:
-            copied.rows.append(page.num_rows)
+            pages.rows.append(page.num_rows)
         else:
-            copied.rows.append(None if self._is_repeated else page.num_values)
+            pages.rows.append(None if self._is_repeated else page.num_values)
 
 
-def _header_of(page: WalkedPage, body: memoryview) -> bytes:
-    """The serialized header of a page with a new stored body; members unknown to fastpq stay."""
+@lru_cache(maxsize=1)       # all chunks of a file have the same properties
+def _without_page_limits(properties: ReaderProperties) -> ReaderProperties:
+    return replace(properties, max_page_size=LARGEST_PAGE, max_dictionary_size=LARGEST_PAGE)
+
+
+def _header_of(page: WalkedPage) -> fmt.PageHeader:
     try:
         header, _ = fmt.decode(fmt.PageHeader, page.header)
     except FormatError as error:
         error.context["offset"] = page.start
         raise
-    header.compressed_page_size = len(body)
+    return header
+
+
+def _encoded(header: fmt.PageHeader, body: memoryview, uncounted: int) -> bytes:
+    """Return a page's serialized header for a new stored body. Fields that fastpq does not know stay.
+
+    Args:
+        header: the header, which is changed.
+        body: the body.
+        uncounted: how many bytes of the body the header does not count, as for ModuleCipher.
+    """
+    header.compressed_page_size = len(body) - uncounted
     if header.crc is not None:
-        crc = crc32(body)
-        header.crc = crc - (_SIGN_BIT << 1) if crc & _SIGN_BIT else crc
+        header.crc = int.from_bytes(crc32(body).to_bytes(4, "little"), "little", signed=True)
     return fmt.encode(header)

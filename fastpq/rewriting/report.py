@@ -1,22 +1,26 @@
-"""RewritingReport: parts of the sources that encrypt_file, decrypt_file and merge_files left out of the new file."""
+"""RewritingReport: what functions that rewrite files copied and decoded, and what they did not take from their sources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fastpq.common.display import counted
+from fastpq.common.display import LINE_WIDTH, Grid, Heading, View, counted, more, shorten, to_html
+
+HTML_ROWS = 100     # parts that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedIndex:
-    """A broken index of a column chunk, left out of the new file; values and statistics of the chunk are whole.
+    """An index that a column chunk does not have in the new file, because it is broken or cannot be made.
+
+    The chunk's values are complete.
 
     Attributes:
-        source: name of the source.
-        row_group: number of the row group in the source.
-        column: dotted path of the leaf.
-        kind: ``"offset index"``, ``"column index"`` or ``"bloom filter"``.
-        reason: error of the index.
+        source: the source's name.
+        row_group: row group index in the source.
+        column: the leaf's dotted path.
+        kind: ``"offset index"``, ``"column index"``, ``"bloom filter"`` or ``"statistics"``.
+        reason: the error that reading or making the index raised.
     """
 
     source: str
@@ -31,11 +35,11 @@ class DroppedIndex:
 
 @dataclass(frozen=True, slots=True)
 class DroppedMetadata:
-    """A key-value entry, or a part of one, left out of the footer of an encrypted file, where it would show values of columns.
+    """A key-value entry, or a part of one, that is not in an encrypted file's footer, because it shows column values.
 
     Attributes:
-        key: key of the entry.
-        part: the part left out; empty for the whole entry.
+        key: the entry's key.
+        part: the part that was left out. Empty for the whole entry.
     """
 
     key: str
@@ -47,15 +51,24 @@ class DroppedMetadata:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RewritingReport:
-    """Parts of the sources left out of a new file made without decoding values.
+    """What is missing in a new file that was made from others without decoding values.
 
     Attributes:
-        dropped_indexes: broken page indexes and bloom filters. Readers of the new file do without them.
-        dropped_metadata: key-value metadata with values of encrypted columns.
+        dropped_indexes: page indexes and bloom filters that are broken or cannot be made. Readers can do without them.
+        dropped_metadata: key-value entries that hold values from encrypted columns, or do not fit the new columns.
+        copied_pages: pages that were copied without a change of their values or levels. Encryption may have changed.
+        changed_pages: pages that were compressed again, or whose headers changed. Their values were not decoded.
+        decoded_pages: pages whose values were decoded. Most verbs encode these values again. ``add_indexes`` copies the pages
+            too.
+        deleted_rows: number of rows that the new file does not have.
     """
 
     dropped_indexes: tuple[DroppedIndex, ...] = ()
     dropped_metadata: tuple[DroppedMetadata, ...] = ()
+    copied_pages: int = 0
+    changed_pages: int = 0
+    decoded_pages: int = 0
+    deleted_rows: int = 0
 
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.dropped_indexes, *self.dropped_metadata))) or "nothing was left out"
@@ -63,3 +76,20 @@ class RewritingReport:
     def __repr__(self) -> str:
         indexes, entries = len(self.dropped_indexes), len(self.dropped_metadata)
         return f"<RewritingReport: {counted(indexes, 'broken index')}, {counted(entries, 'part')} of the metadata left out>"
+
+    def _repr_html_(self) -> str:
+        """Return the page counts, and a table of what was left out."""
+        pages = [("copied", self.copied_pages), ("changed", self.changed_pages), ("decoded", self.decoded_pages)]
+        facts = [f"{counted(count, 'page')} {what}" for what, count in pages if count]
+        indexes = [
+            (each.kind, each.column, f"{each.row_group:,}", each.reason, shorten(each.source, LINE_WIDTH))
+            for each in self.dropped_indexes
+        ]
+        entries = [("metadata", each.key, "", each.part or "the whole entry", "") for each in self.dropped_metadata]
+        rows = [*indexes, *entries]
+        headings = [
+            Heading("left out"), Heading("column or key"), Heading("row group", is_number=True), Heading("reason", is_prose=True),
+            Heading("source"),
+        ]
+        grid = Grid(headings, rows[:HTML_ROWS], more(len(rows), min(len(rows), HTML_ROWS), "part")) if rows else None
+        return to_html(View("RewritingReport", facts if rows else [*facts, "nothing was left out"], grid))

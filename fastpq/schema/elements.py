@@ -1,10 +1,11 @@
-"""From column types to the SchemaElements of a footer, for writing (LogicalTypes.md, "Nested Types")."""
+"""Conversion from column types to a new footer's SchemaElements (LogicalTypes.md, "Nested Types")."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from fastpq import format as fmt
+from fastpq.common.stack import too_deep
 from fastpq.errors import SchemaError
 from fastpq.schema.logical import logical_to_thrift
 from fastpq.schema.nested_types import Annotation, Field, ListType, MapType, StructType
@@ -15,17 +16,21 @@ VARIANT_SPECIFICATION_VERSION = 1
 
 
 def elements_of(fields: Sequence[Field], name: str) -> list[fmt.SchemaElement]:
-    """The SchemaElements of a schema with these fields, depth first, from the root on.
+    """Return the SchemaElements for a schema with these fields, depth first, starting with the root.
 
     Args:
-        fields: names, types and nullability of the root's children.
-        name: name of the root.
+        fields: names, types and nullability for the root's children.
+        name: root name.
 
     Raises:
         SchemaError: a name is not a str, or a struct has no fields.
+        LimitError: a type is nested too deep for the stack.
     """
     _check_names(fields)
-    children = [element for field in fields for element in _elements(field)]
+    try:
+        children = [element for field in fields for element in _elements(field)]
+    except RecursionError:
+        raise too_deep() from None
     return [fmt.SchemaElement(name=name, num_children=len(fields)), *children]
 
 
@@ -43,7 +48,7 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
         return [group, _group("key_value", REPEATED, 2), *_elements(key), *_elements(value)]
     if isinstance(type_, StructType):
         if not type_.fields:
-            raise SchemaError(f"the struct {field.name!r} has no fields, which Parquet cannot hold")
+            raise SchemaError(f"the struct {field.name!r} has no fields, and Parquet has no such type")
         _check_names(type_.fields)
         children = [element for child in type_.fields for element in _elements(child)]
         return [_group(field.name, repetition, len(type_.fields), annotation_to_thrift(type_.annotation)), *children]
@@ -51,7 +56,7 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
 
 
 def annotation_to_thrift(annotation: Annotation | None) -> fmt.LogicalType | None:
-    """The ``logicalType`` of the SchemaElement of a VARIANT or FILE group; None for a plain struct."""
+    """Return the ``logicalType`` for a VARIANT or FILE group's SchemaElement, or None for a plain struct."""
     if annotation == "VARIANT":
         return fmt.LogicalType(VARIANT=fmt.VariantType(specification_version=VARIANT_SPECIFICATION_VERSION))
     return fmt.LogicalType(FILE=fmt.FileType()) if annotation == "FILE" else None
@@ -62,26 +67,26 @@ def _group(
     repetition: fmt.FieldRepetitionType,
     num_children: int,
     logical: fmt.LogicalType | None = None,
-    converted: fmt.ConvertedType | None = None,
+    converted_type: fmt.ConvertedType | None = None,
 ) -> fmt.SchemaElement:
     return fmt.SchemaElement(
-        repetition_type=repetition, name=name, num_children=num_children, converted_type=converted, logicalType=logical
+        repetition_type=repetition, name=name, num_children=num_children, converted_type=converted_type, logicalType=logical
     )
 
 
 def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
-    """The SchemaElement of a leaf column, for writing.
+    """Return a leaf column's SchemaElement for writing.
 
-    INT96 is written without its unit in memory: TIMESTAMP may annotate INT64 alone (LogicalTypes.md, "TIMESTAMP").
+    INT96 is written without its in-memory unit, because TIMESTAMP may only annotate INT64 (LogicalTypes.md, "TIMESTAMP").
     """
     is_int96 = type_.physical is Type.INT96 and isinstance(type_.logical, Timestamp)
-    logical, converted, scale, precision = logical_to_thrift(None if is_int96 else type_.logical)
+    logical, converted_type, scale, precision = logical_to_thrift(None if is_int96 else type_.logical)
     return fmt.SchemaElement(
         type=type_.physical,
-        type_length=type_.length,
+        type_length=None if type_.physical is Type.INT96 else type_.length,
         repetition_type=OPTIONAL if nullable else REQUIRED,
         name=name,
-        converted_type=converted,
+        converted_type=converted_type,
         scale=scale,
         precision=precision,
         logicalType=logical,
@@ -91,4 +96,4 @@ def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElem
 def _check_names(fields: Sequence[Field]) -> None:
     for field in fields:
         if not isinstance(field.name, str):
-            raise SchemaError(f"the name of a column is a str, not {field.name!r}")
+            raise SchemaError(f"a column name must be a str, not {field.name!r}")

@@ -1,4 +1,7 @@
-"""Logical types <-> ``logicalType`` and ``converted_type`` of a SchemaElement (LogicalTypes.md; parquet.thrift)."""
+"""Conversion of logical types to and from a SchemaElement's annotations ``logicalType`` and ``converted_type``.
+
+LogicalTypes.md and parquet.thrift describe both annotations.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from fastpq.schema.types import (
     Type,
     Unknown,
     Uuid,
-    misfit,
+    type_mismatch,
 )
 
 _CONVERTED: dict[int, LogicalType] = {
@@ -50,39 +53,54 @@ _CONVERTED: dict[int, LogicalType] = {
     fmt.ConvertedType.UINT_32: Integer(32, signed=False),
     fmt.ConvertedType.UINT_64: Integer(64, signed=False),
 }
-# Local times are written with the converted types of UTC times ("Forward compatibility" of TIME and TIMESTAMP).
-_TO_CONVERTED = {logical: fmt.ConvertedType(converted) for converted, logical in _CONVERTED.items()} | {
+# Local times have the same converted types as UTC times (LogicalTypes.md, "TIME" and "TIMESTAMP", "Forward compatibility").
+_TO_CONVERTED = {logical: fmt.ConvertedType(number) for number, logical in _CONVERTED.items()} | {
     Time("ms"): fmt.ConvertedType.TIME_MILLIS,
     Time("us"): fmt.ConvertedType.TIME_MICROS,
     Timestamp("ms"): fmt.ConvertedType.TIMESTAMP_MILLIS,
     Timestamp("us"): fmt.ConvertedType.TIMESTAMP_MICROS,
 }
-
-
-# Annotations forbidden on a physical type, and without effect on its values: INT96 timestamps, and fastparquet's text of one
-# length.
+# Logical types without parameters: the member of the union LogicalType, and the member's struct.
+_SIMPLE_TYPES: dict[LogicalType, tuple[str, type[fmt.Struct]]] = {
+    String(): ("STRING", fmt.StringType),
+    Enum(): ("ENUM", fmt.EnumType),
+    Date(): ("DATE", fmt.DateType),
+    Unknown(): ("UNKNOWN", fmt.NullType),
+    Json(): ("JSON", fmt.JsonType),
+    Bson(): ("BSON", fmt.BsonType),
+    Uuid(): ("UUID", fmt.UUIDType),
+    Float16(): ("FLOAT16", fmt.Float16Type),
+}
+# The same for units: the member of the union TimeUnit, and the member's struct.
+TIME_UNITS: dict[TimeUnitName, tuple[str, type[fmt.Struct]]] = {
+    "ms": ("MILLIS", fmt.MilliSeconds),
+    "us": ("MICROS", fmt.MicroSeconds),
+    "ns": ("NANOS", fmt.NanoSeconds),
+}
+# Annotations that are forbidden on a physical type, but are ignored because they do not change its values: INT96 timestamps, and
+# fixed-length text, which fastparquet writes.
 _WITHOUT_EFFECT = {(Type.INT96, Timestamp), *((Type.FIXED_LEN_BYTE_ARRAY, text) for text in (String, Enum, Json, Bson))}
 
 
 def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
-    """The logical type of a leaf, or None.
+    """Return a leaf's logical type, or None.
 
-    ``logicalType`` wins over ``converted_type``. Unknown annotations count as none. A ``logicalType`` forbidden on the physical
-    type counts as none, too, unless plain physical values would be wrong values; pyarrow and DuckDB read columns of this kind.
+    ``logicalType`` wins over ``converted_type``. Unknown annotations are ignored. A ``logicalType`` that is forbidden on the
+    physical type is ignored too, unless the physical values would then be wrong. pyarrow and DuckDB also read such columns.
 
     Args:
-        element: a leaf of the schema.
+        element: a schema leaf.
 
     Raises:
-        FormatError: a decimal has an impossible precision or scale, or UINT_64 annotates INT32, or a ``converted_type`` is
-            forbidden on the physical type.
+        FormatError: a decimal has an impossible precision or scale, UINT_64 annotates INT32, or a ``converted_type`` is forbidden
+            on the physical type.
         UnsupportedError: a time unit is not MILLIS, MICROS or NANOS.
     """
     if element.logicalType is not None and not _is_placeholder(element):
         logical = _from_union(element.logicalType, element.name)
     elif element.converted_type == fmt.ConvertedType.DECIMAL:
         if element.precision is None:
-            raise FormatError("a decimal without its precision", column=element.name)
+            raise FormatError("a decimal has no precision", column=element.name)
         logical = Decimal(element.precision, element.scale or 0)
     elif element.converted_type is not None:
         logical = _CONVERTED.get(element.converted_type)
@@ -93,7 +111,7 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
     physical = Type(element.type)
     if (physical, type(logical)) in _WITHOUT_EFFECT:
         return None
-    reason = misfit(physical, element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None, logical)
+    reason = type_mismatch(physical, element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None, logical)
     if reason is None:
         return logical
     if element.logicalType is None or _changes_values(physical, logical):
@@ -102,14 +120,17 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
 
 
 def _is_placeholder(element: fmt.SchemaElement) -> bool:
-    """Whether UNKNOWN, without a converted type of its own, stands beside a known one: INTERVAL columns of parquet-java."""
+    """Return whether UNKNOWN comes with a known converted type, as in INTERVAL columns from parquet-java.
+
+    UNKNOWN itself has no converted type.
+    """
     assert element.logicalType is not None
-    known = element.converted_type == fmt.ConvertedType.DECIMAL or element.converted_type in _CONVERTED
-    return element.logicalType.UNKNOWN is not None and known
+    is_known = element.converted_type == fmt.ConvertedType.DECIMAL or element.converted_type in _CONVERTED
+    return element.logicalType.UNKNOWN is not None and is_known
 
 
 def _changes_values(physical: Type, logical: LogicalType) -> bool:
-    """Whether physical values read without this logical type, unfit for the physical type, would be wrong values."""
+    """Return whether values would be wrong without this logical type, which is forbidden on the physical type."""
     match logical:
         case Decimal():
             return physical in (Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
@@ -119,7 +140,7 @@ def _changes_values(physical: Type, logical: LogicalType) -> bool:
 
 
 def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
-    for member, logical in _SIMPLE_MEMBERS.items():
+    for logical, (member, _) in _SIMPLE_TYPES.items():
         if getattr(union, member) is not None:
             return logical
     if union.DECIMAL is not None:
@@ -129,7 +150,7 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
     if union.TIMESTAMP is not None:
         return Timestamp(_unit(union.TIMESTAMP.unit, name), union.TIMESTAMP.isAdjustedToUTC)
     if union.INTEGER is not None:
-        return Integer(cast(BitWidth, union.INTEGER.bitWidth), union.INTEGER.isSigned)  # misfit() checks the width
+        return Integer(cast(BitWidth, union.INTEGER.bitWidth), union.INTEGER.isSigned)  # type_mismatch() checks the width
     if union.GEOMETRY is not None:
         return Geometry(union.GEOMETRY.crs)
     if union.GEOGRAPHY is not None:
@@ -138,55 +159,40 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
 
 
 def _geography(annotation: fmt.GeographyType) -> LogicalType | None:
-    """The logical type of a GEOGRAPHY annotation; None for an unknown edge algorithm, without effect on the stored bytes."""
+    """Return the logical type for a GEOGRAPHY annotation, or None if the edge algorithm is unknown.
+
+    The values' bytes do not depend on the algorithm.
+    """
     if annotation.algorithm is None:
         return Geography(annotation.crs)
-    known = [name for name, number in fmt.EdgeInterpolationAlgorithm.__members__.items() if number == annotation.algorithm]
-    return Geography(annotation.crs, cast(EdgeAlgorithm, known[0])) if known else None
-
-
-_SIMPLE_MEMBERS: dict[str, LogicalType] = {
-    "STRING": String(),
-    "ENUM": Enum(),
-    "DATE": Date(),
-    "UNKNOWN": Unknown(),
-    "JSON": Json(),
-    "BSON": Bson(),
-    "UUID": Uuid(),
-    "FLOAT16": Float16(),
-}
+    names = [name for name, number in fmt.EdgeInterpolationAlgorithm.__members__.items() if number == annotation.algorithm]
+    return Geography(annotation.crs, cast(EdgeAlgorithm, names[0])) if names else None
 
 
 def _unit(unit: fmt.TimeUnit, name: str) -> TimeUnitName:
-    if unit.MILLIS is not None:
-        return "ms"
-    if unit.MICROS is not None:
-        return "us"
-    if unit.NANOS is not None:
-        return "ns"
-    raise UnsupportedError(f"the time unit of {unit!r}", column=name)
+    for unit_name, (member, _) in TIME_UNITS.items():
+        if getattr(unit, member) is not None:
+            return unit_name
+    raise UnsupportedError(f"the time unit {unit!r} is not supported", column=name)
 
 
 def _thrift_unit(unit: TimeUnitName) -> fmt.TimeUnit:
-    if unit == "ms":
-        return fmt.TimeUnit(MILLIS=fmt.MilliSeconds())
-    if unit == "us":
-        return fmt.TimeUnit(MICROS=fmt.MicroSeconds())
-    return fmt.TimeUnit(NANOS=fmt.NanoSeconds())
+    member, struct = TIME_UNITS[unit]
+    return fmt.TimeUnit(**{member: struct()})
 
 
 Annotations = tuple[fmt.LogicalType | None, fmt.ConvertedType | None, int | None, int | None]
 
 
 def logical_to_thrift(logical: LogicalType | None) -> Annotations:
-    """The fields of a SchemaElement for a logical type, both the current annotation and the deprecated one.
+    """Return a SchemaElement's annotations for a logical type, both the current and the deprecated one.
 
     Args:
         logical: the logical type, or None.
 
     Returns:
-        ``(logicalType, converted_type, scale, precision)``; each None where the specification has none
-        ("Forward compatibility" in LogicalTypes.md).
+        ``(logicalType, converted_type, scale, precision)``. Each is None if the specification has none ("Forward compatibility"
+        in LogicalTypes.md).
     """
     if logical is None:
         return None, None, None, None
@@ -197,23 +203,10 @@ def logical_to_thrift(logical: LogicalType | None) -> Annotations:
 
 
 def _to_union(logical: LogicalType) -> fmt.LogicalType | None:
+    if logical in _SIMPLE_TYPES:
+        member, struct = _SIMPLE_TYPES[logical]
+        return fmt.LogicalType(**{member: struct()})
     match logical:
-        case String():
-            return fmt.LogicalType(STRING=fmt.StringType())
-        case Enum():
-            return fmt.LogicalType(ENUM=fmt.EnumType())
-        case Json():
-            return fmt.LogicalType(JSON=fmt.JsonType())
-        case Bson():
-            return fmt.LogicalType(BSON=fmt.BsonType())
-        case Uuid():
-            return fmt.LogicalType(UUID=fmt.UUIDType())
-        case Float16():
-            return fmt.LogicalType(FLOAT16=fmt.Float16Type())
-        case Date():
-            return fmt.LogicalType(DATE=fmt.DateType())
-        case Unknown():
-            return fmt.LogicalType(UNKNOWN=fmt.NullType())
         case Time(unit, utc):
             return fmt.LogicalType(TIME=fmt.TimeType(isAdjustedToUTC=utc, unit=_thrift_unit(unit)))
         case Timestamp(unit, utc):

@@ -1,4 +1,4 @@
-"""Types of nested columns: lists, structs and maps in the model of Arrow (LogicalTypes.md, "Nested Types")."""
+"""Nested column types: lists, structs and maps, as Arrow has them (LogicalTypes.md, "Nested Types")."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal, TypeAlias
 
 from fastpq.schema.types import ColumnType
 
-# Logical types of groups held as structs (LogicalTypes.md, "VARIANT" and "FILE").
+# Logical types for groups. In memory their values are structs (LogicalTypes.md, "VARIANT" and "FILE").
 Annotation = Literal["VARIANT", "FILE"]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A name, a type and nullability: of a column, of a struct's field, of a list's element, of a map's key or value.
+    """Name, type and nullability of a column, a struct field, a list element, a map key or a map value.
 
     Attributes:
-        name: name of the field; ``element`` for a list's element.
-        type: type of the values.
+        name: field name. A list element is called ``element``.
+        type: value type.
         nullable: whether values may be null.
     """
 
@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """The type of lists: any number of values of one type."""
+    """A list type. A list has any number of values, which all have the same type."""
 
     element: Field
 
@@ -43,12 +43,12 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """The type of structs: one value for each field; names of fields may repeat, as in a file.
+    """A struct type. A struct has one value for each field. Field names may repeat, as in a file.
 
     Attributes:
-        fields: the fields, in their order.
-        annotation: VARIANT, with the fields of VariantShredding.md; FILE, with the fields of LogicalTypes.md, "FILE"; None for a
-            plain struct.
+        fields: the fields, in order.
+        annotation: VARIANT (fields as in VariantShredding.md), FILE (fields as in LogicalTypes.md, "FILE"), or None for a plain
+            struct.
     """
 
     fields: tuple[Field, ...]
@@ -62,7 +62,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """The type of maps: any number of pairs of key and value, in any order; keys may repeat."""
+    """A map type. A map has any number of key-value pairs, in any order. Keys may repeat."""
 
     key: Field
     value: Field
@@ -74,7 +74,7 @@ class MapType:
 
     @property
     def entry(self) -> Field:
-        """The struct of key and value; a map is held as a list of these structs."""
+        """Field for a key-value struct. In memory, a map is a list of such structs."""
         return Field("key_value", StructType((self.key, self.value)), nullable=False)
 
 
@@ -83,7 +83,7 @@ DataType: TypeAlias = ColumnType | NestedType
 
 
 def holds_map(type_: DataType) -> bool:
-    """Whether a type is a map, or has one inside."""
+    """Return whether a type is a map or contains one."""
     match type_:
         case MapType():
             return True
@@ -95,5 +95,5 @@ def holds_map(type_: DataType) -> bool:
 
 
 def element_of(type_: ListType | MapType) -> Field:
-    """The field of the items of a list or map: a list's element, a map's struct of key and value."""
+    """Return the item field: a list's element, or a map's key-value struct."""
     return type_.entry if isinstance(type_, MapType) else type_.element

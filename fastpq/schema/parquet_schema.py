@@ -1,59 +1,67 @@
-"""ParquetSchema: a schema's tree built from the SchemaElements of a footer, and the selection of columns by name."""
+"""ParquetSchema: the schema of a file as a tree, with column selection by name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, SupportsIndex, get_args, overload
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast, get_args, overload
 
 from fastpq import format as fmt
 from fastpq.common.display import ELLIPSIS, Grid, Heading, View, counted, more, to_html, to_text
-from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.schema.elements import elements_of
+from fastpq.common.extensions import registered
+from fastpq.common.lazy import LazyModule
+from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import DataType, Field
-from fastpq.schema.tree import (
-    OPTIONAL,
-    REPEATED,
-    REQUIRED,
-    ColumnDescriptor,
-    GroupNode,
-    SchemaNode,
-    group_line,
-    leaf_line,
-)
-from fastpq.schema.types import ColumnType, Timestamp, TimeUnitName, Type
+from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode, group_line, leaf_line
+from fastpq.schema.tree_building import MAX_SCHEMA_DEPTH, build_flat_tree, build_tree
+from fastpq.schema.types import INT96_SIZE, ColumnType, Timestamp, TimeUnitName, Type
 
-__all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
+if TYPE_CHECKING:
+    import pyarrow
+else:       # typing.get_type_hints looks up annotation types here
+    pyarrow = LazyModule("pyarrow")
 
-MAX_SCHEMA_DEPTH = 512      # groups inside each other
-# Greatest number of lines of the tree shown in text and in a notebook.
+__all__ = ["MAX_SCHEMA_DEPTH", "ColumnDescriptor", "FieldId", "GroupNode", "ParquetSchema", "SchemaNode"]
+
+# Largest number of lines of the schema's text that repr shows, and that a notebook shows.
 TEXT_LINES, HTML_LINES = 24, 200
 
-# Greatest number of schemas for writing kept for further files, and of columns of a kept schema.
-MOST_SCHEMAS_KEPT = 16
-MOST_FIELDS_KEPT = 2048
+# Number of schemas for writing that are cached for further files, and the largest number of columns that such a schema has.
+MOST_CACHED_SCHEMAS = 16
+MOST_CACHED_FIELDS = 2048
 
-_REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
+@dataclass(frozen=True, slots=True)
+class FieldId:
+    """A column or a group of columns, by the field id that its writer gave it (parquet.thrift, ``SchemaElement.field_id``).
 
-ColumnKey = str | tuple[str, ...] | int
-# Units of INT96 timestamps in memory. "auto": of each column, the finest unit in which the values of a read fit.
-Int96UnitName = TimeUnitName | Literal["auto"]
+    Attributes:
+        number: the id.
+    """
+
+    number: int
+
+
+ColumnKey = str | tuple[str, ...] | int | FieldId
+# In-memory units for INT96 timestamps. "auto" means, for each column, the finest unit that can hold all values in the read.
+# "stored" means that values keep their 12 stored bytes.
+Int96UnitName = TimeUnitName | Literal["auto", "stored"]
 
 
 class ParquetSchema:
-    """A schema: a tree of groups, and the columns, the leaves of the tree.
+    """A schema: a tree of groups whose leaves are the columns.
 
-    Iteration, ``len`` and ``[]`` (by number, name or path) apply to the columns.
+    Iteration, ``len`` and ``[]`` (with a number, a name or a path) use the columns.
 
     Args:
-        root: the root of the tree.
-        columns: the leaves of the tree, in their order.
+        root: root of the tree.
+        columns: leaves of the tree, in order.
 
     Attributes:
-        root: as given.
-        columns: as given.
-        has_int96: whether a column is of the physical type INT96.
+        root, columns: as the arguments.
+        has_int96: whether a column has the physical type INT96.
     """
 
     def __init__(self, root: GroupNode, columns: Sequence[ColumnDescriptor]) -> None:
@@ -63,94 +71,77 @@ class ParquetSchema:
 
     @classmethod
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
-        """The schema of a footer's SchemaElements.
+        """Return the schema that a footer's SchemaElements describe.
 
         Args:
-            elements: the nodes, depth first, from the root on.
+            elements: the nodes, depth first, starting with the root.
 
         Raises:
-            FormatError, LimitError: as ``from_elements``.
+            FormatError: the elements do not form one tree.
+            LimitError: groups are nested more than 512 levels deep.
         """
         return cls.from_elements(iter(elements), len(elements))
 
     @classmethod
     def from_elements(cls, elements: Iterator[fmt.SchemaElement], count: int) -> ParquetSchema:
-        """The schema of SchemaElements from an iterator, consumed one by one.
+        """Return the schema that SchemaElements describe. They are taken from an iterator one by one.
 
         Args:
-            elements: the nodes, depth first, from the root on.
-            count: number of elements.
+            elements: the nodes, depth first, starting with the root.
+            count: element count.
 
         Raises:
-            FormatError: the elements are not one tree.
-            LimitError: groups are nested deeper than 512.
+            FormatError: the elements do not form one tree.
+            LimitError: groups are nested more than 512 levels deep.
         """
-        if not count:
-            raise FormatError("the schema has no root")
-        first = next(elements)
-        root = parent = GroupNode(first, None, 0)
-        columns: list[ColumnDescriptor] = []
-        missing = _child_count(first, count - 1)        # children of the innermost open group still to come
-        outer: list[tuple[GroupNode, int]] = []         # groups around the innermost, with their children still to come
-        for left, element in zip(range(count - 2, -1, -1), elements, strict=True):
-            while missing == 0:
-                parent.last = len(columns)
-                if not outer:
-                    raise FormatError(f"the schema goes on after its root's last child, with {element.name!r}")
-                parent, missing = outer.pop()
-            missing -= 1
-            _check_element(element)
-            if element.type is not None:
-                column = ColumnDescriptor(element, parent, len(columns))
-                columns.append(column)
-                parent.children.append(column)
-                continue
-            group = GroupNode(element, parent, len(columns))
-            parent.children.append(group)
-            outer.append((parent, missing))
-            if len(outer) >= MAX_SCHEMA_DEPTH:
-                raise LimitError(f"the schema is nested deeper than MAX_SCHEMA_DEPTH ({MAX_SCHEMA_DEPTH})")
-            parent, missing = group, _child_count(element, left)
-        while missing == 0 and outer:
-            parent.last = len(columns)
-            parent, missing = outer.pop()
-        parent.last = len(columns)
-        if missing:
-            raise FormatError(f"the schema ends before the last child of {parent.element.name!r}")
-        return cls(root, columns)
+        return cls(*build_tree(elements, count))
 
     @classmethod
     def of(cls, columns: Iterable[Field | tuple[str, DataType, bool]], name: str = "schema") -> ParquetSchema:
-        """A schema for writing, from columns; lists and maps have the three levels prescribed by LogicalTypes.md.
+        """Return a schema for writing. Lists and maps have the three levels that LogicalTypes.md prescribes.
 
         Args:
-            columns: name, type and whether nulls are allowed, for each column.
-            name: name of the root.
+            columns: for each column its name, its type, and whether nulls are allowed.
+            name: root name.
 
         Raises:
             SchemaError: a name is not a str, or a struct has no fields.
         """
-        fields = tuple(column if isinstance(column, Field) else Field(*column) for column in columns)
-        is_kept = len(fields) <= MOST_FIELDS_KEPT and all(
-            type(field.name) is str and isinstance(field.type, ColumnType) for field in fields
-        )
-        return _kept_schema(fields, name) if is_kept else cls.from_thrift(elements_of(fields, name))
+        fields = [_parts(column) if isinstance(column, Field) else column for column in columns]
+        if not all(type(each[0]) is str and isinstance(each[1], ColumnType) for each in fields):
+            from fastpq.schema.elements import elements_of
+
+            return cls.from_thrift(elements_of([Field(*each) for each in fields], name))
+        flat_fields = cast("list[tuple[str, ColumnType, bool]]", fields)
+        if len(fields) > MOST_CACHED_FIELDS:
+            return cls(*build_flat_tree(flat_fields, fmt.SchemaElement(name=name, num_children=len(fields))))
+        # The id of a type is quicker than its hash. A schema in the cache keeps its types, so that no other type gets their ids.
+        key = name, tuple([(each[0], id(each[1]), each[2]) for each in flat_fields])
+        cached_schema = _cached_schemas.get(key)
+        if cached_schema is not None:
+            return cached_schema[0]
+        schema = cls(*build_flat_tree(flat_fields, fmt.SchemaElement(name=name, num_children=len(fields))))
+        with _cache_lock:
+            while len(_cached_schemas) >= MOST_CACHED_SCHEMAS:
+                del _cached_schemas[next(iter(_cached_schemas))]
+            _cached_schemas[key] = schema, flat_fields
+        return schema
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
-        """The SchemaElements of the tree, depth first, as read or made.
+        """Return the tree's SchemaElements, depth first.
 
-        Files of one schema share their elements: do not alter these.
+        Files with the same schema share their elements, so do not change them.
         """
         return list(self.elements)
 
     @cached_property
     def elements(self) -> list[fmt.SchemaElement]:
-        """The SchemaElements of ``to_thrift``, made on first use; do not alter the list or its elements."""
-        return [node.element for node in self._walk()]
+        """The SchemaElements that ``to_thrift`` returns, made on first use. Do not change the list or its elements."""
+        return [node.element for node in self.nodes()]
 
     @cached_property
     def paths(self) -> list[tuple[str, ...]]:
-        """Paths of all columns, made on first use."""
+        """All columns' paths, made on first use."""
         return [column.path for column in self.columns]
 
     @property
@@ -159,74 +150,86 @@ class ParquetSchema:
         return tuple(child.element.name for child in self.root.children)
 
     def column(self, key: ColumnKey) -> ColumnDescriptor:
-        """The one column of a name, a path or a number.
+        """Return the column with a name, a path or a number.
 
         Args:
-            key: name, dotted path, tuple of names or number.
+            key: a name, a dotted path, a tuple of names, or a number.
 
         Raises:
-            SchemaError: no column has the key, or several columns have the key.
+            SchemaError: no column matches the key, or several do.
         """
-        found = self.select([key])
-        if len(found) != 1:
-            raise SchemaError(f"{key!r} is {len(found)} columns: {_listed([column.name for column in found])}")
-        return found[0]
+        columns = self.select([key])
+        if len(columns) != 1:
+            raise SchemaError(f"{key!r} means {len(columns)} columns: {_listed([column.name for column in columns])}")
+        return columns[0]
 
     def select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
-        """The columns of names or numbers, each column once, in the order of the names.
+        """Return the columns that names or numbers select, in the given order. Each column is returned once.
 
         Args:
-            columns: names of leaves or of groups (all their leaves), dotted or as tuples; numbers of leaves; None for
+            columns: leaf or group names, dotted or as tuples, and leaf numbers. A group stands for all its leaves. None means
                 every column.
 
         Raises:
-            SchemaError: a name is missing from the schema or occurs twice; a number lies beyond the last column.
+            SchemaError: no column matches one of the names or numbers, or a name is ambiguous.
         """
         if columns is None:
             return list(self.columns)
         if isinstance(columns, str):
-            raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+            raise SchemaError(f"columns must be a list of names, not the single name {columns!r}")
         if not isinstance(columns, Iterable):
-            raise SchemaError(f"columns is a list of names or numbers, not {columns!r}")
-        found: dict[int, ColumnDescriptor] = {}
+            raise SchemaError(f"columns must be a list of names or numbers, not {columns!r}")
+        selected_columns: dict[int, ColumnDescriptor] = {}
         for key in columns:
             for column in self._leaves(key):
-                found.setdefault(column.index, column)
-        return list(found.values())
+                selected_columns.setdefault(column.index, column)
+        return list(selected_columns.values())
 
     def _leaves(self, key: Any) -> Sequence[ColumnDescriptor]:
         if isinstance(key, int):
             if not 0 <= key < len(self.columns):
-                raise SchemaError(f"there is no column {key}: the schema has {len(self.columns)}")
+                raise SchemaError(f"there is no column {key}: the schema has {len(self.columns)} columns")
             return self.columns[key : key + 1]
+        if isinstance(key, FieldId):
+            return self._leaves_below(self._with_id(key))
         if not isinstance(key, str | tuple):
             if isinstance(key, SupportsIndex):
                 return self._leaves(key.__index__())
-            raise SchemaError(f"a column is named by a str, a tuple or a number, not by {key!r}")
+            raise SchemaError(f"a column key must be a str, a tuple or a number, not {key!r}")
         nodes = _find_path(self.root, key) if isinstance(key, tuple) else _find_dotted(self.root, key)
         if not nodes:
-            shown = key[0] if isinstance(key, tuple) and len(key) == 1 else key
-            raise SchemaError(f"there is no column {shown!r}{self._near(key)}")
+            key_text = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+            raise SchemaError(f"there is no column {key_text!r}{self._near(key)}")
         if len(nodes) > 1:
-            raise SchemaError(f"{len(nodes)} columns are named {key!r}: select one by its number")
-        node = nodes[0]
+            raise SchemaError(f"{len(nodes)} columns are named {key!r}: use the number of the column")
+        return self._leaves_below(nodes[0])
+
+    def _leaves_below(self, node: SchemaNode) -> Sequence[ColumnDescriptor]:
         if isinstance(node, GroupNode):
             return self.columns[node.first : node.last]
         return [node] if isinstance(node, ColumnDescriptor) else []
 
+    def _with_id(self, key: FieldId) -> SchemaNode:
+        """Return the only node with a field id."""
+        nodes = [node for node in self.nodes() if node.element.field_id == key.number]
+        if len(nodes) != 1:
+            raise SchemaError(f"{len(nodes)} columns have the field id {key.number}")
+        return nodes[0]
+
     def _near(self, key: str | tuple[str, ...]) -> str:
         name = key if isinstance(key, str) else ".".join(key)
-        # difflib is slow: a thousand candidates are enough for a hint.
+        # difflib is slow. A thousand candidates are enough for a suggestion.
         candidates = [column.name for column in self.columns[:1000]] + list(self.names[:1000])
-        folded = [candidate for candidate in candidates if candidate.lower() == name.lower()]
+        same_letters = [candidate for candidate in candidates if candidate.lower() == name.lower()]
         from difflib import get_close_matches
 
-        near = folded or get_close_matches(name, candidates, n=3)
+        near = same_letters or get_close_matches(name, candidates, n=3)
         if near:
             return f"; did you mean {_listed(list(dict.fromkeys(near)))}?"
         return f"; the schema has {_listed(self.names)}" if self.columns else "; the schema has no columns"
 
-    def _walk(self) -> Iterator[SchemaNode]:
+    def nodes(self) -> Iterator[SchemaNode]:
+        """Yield the tree's nodes, depth first, beginning with the root."""
         waiting: list[SchemaNode] = [self.root]
         while waiting:
             node = waiting.pop()
@@ -254,13 +257,37 @@ class ParquetSchema:
 
     __hash__ = None  # type: ignore[assignment]  # elements are mutable
 
+    def equals(self, other: ParquetSchema) -> bool:
+        """Return whether another schema has the same nodes. The same as ``==``, but other objects are refused.
+
+        Args:
+            other: the other schema.
+
+        Raises:
+            TypeError: ``other`` is not a ParquetSchema.
+        """
+        if not isinstance(other, ParquetSchema):
+            raise TypeError(f"a ParquetSchema is not compared with a {type(other).__name__}")
+        return self == other
+
+    def to_arrow_schema(self) -> pyarrow.Schema:
+        """Return the columns' types as a pyarrow.Schema. Those of a file with ARROW:schema are ``ParquetFile.schema_arrow``.
+
+        Raises:
+            UnsupportedError: pyarrow is not installed.
+        """
+        empty_table = registered("empty_table")
+        assert empty_table is not None, "fastpq registers the function of fastpq.convert"
+        schema: pyarrow.Schema = empty_table(self).to_arrow().schema
+        return schema
+
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        """The lines of the tree in the text notation of Parquet's specification."""
+        """Yield the lines of the schema's text, in the notation of the Parquet specification."""
         open_groups: list[GroupNode] = []
-        for node in self._walk():
+        for node in self.nodes():
             while open_groups and open_groups[-1] is not node.parent:
                 open_groups.pop()
                 yield "  " * len(open_groups) + "}"
@@ -279,37 +306,21 @@ class ParquetSchema:
         return to_html(self._view(HTML_LINES))
 
     def _view(self, most: int) -> View:
-        """The display of the schema: the number of columns, and at most `most` lines of the tree."""
+        """Return what the repr shows: the column count and the first ``most`` lines of the schema's text."""
         lines = list(islice(self._lines(), most + 1))
         is_cut = len(lines) > most
         note = f"{ELLIPSIS} str(schema) has all lines" if is_cut else ""
         return View("ParquetSchema", [counted(len(self.columns), "column")], lines=lines[:most], note=note)
 
 
-@lru_cache(maxsize=MOST_SCHEMAS_KEPT)
-def _kept_schema(fields: tuple[Field, ...], name: str) -> ParquetSchema:
-    """The schema of flat columns. Tables of one schema are often written one after another."""
-    return ParquetSchema.from_thrift(elements_of(fields, name))
+def _parts(field: Field) -> tuple[str, DataType, bool]:
+    return field.name, field.type, field.nullable
 
 
-def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
-    count = element.num_children or 0
-    if not 0 <= count <= remaining:
-        raise FormatError(f"{element.name!r} has {count} children where {remaining} elements are left")
-    return count
-
-
-def _check_element(element: fmt.SchemaElement) -> None:
-    if element.repetition_type is None:
-        element.repetition_type = REQUIRED      # left out by some writers
-    if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
-        raise FormatError(f"the name {element.name!r} is not UTF-8")
-    if element.repetition_type not in _REPETITIONS:
-        raise FormatError(f"repetition type {element.repetition_type!r}", column=element.name)
-    if element.type is not None and element.num_children:
-        raise FormatError(f"a {element.type!r} with {element.num_children} children", column=element.name)
-    if element.type is None and element.num_children is None:
-        raise FormatError("neither a type nor children", column=element.name)
+# Schemas of flat columns for writing, with the fields that they were made from. They are cached, because tables with the same
+# schema are often written one after another.
+_cached_schemas: dict[object, tuple[ParquetSchema, list[tuple[str, ColumnType, bool]]]] = {}
+_cache_lock = Lock()
 
 
 def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:
@@ -320,18 +331,18 @@ def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:
 
 
 def _find_dotted(root: GroupNode, name: str) -> list[SchemaNode]:
-    """The nodes with a path equal to the name when joined by dots; names of nodes may hold dots."""
-    found: list[SchemaNode] = []
+    """Return the nodes whose path, joined by dots, equals ``name``. The names in a path may contain dots themselves."""
+    matches: list[SchemaNode] = []
     waiting: list[tuple[GroupNode, str]] = [(root, name)]
     while waiting:
         group, rest = waiting.pop()
-        found.extend(group.named(rest))
+        matches.extend(group.named(rest))
         dot = rest.find(".")
         while dot >= 0:
             inner = [child for child in group.named(rest[:dot]) if isinstance(child, GroupNode)]
             waiting.extend((child, rest[dot + 1 :]) for child in inner)
             dot = rest.find(".", dot + 1)
-    return found
+    return matches
 
 
 def _listed(names: Sequence[str], most: int = 10) -> str:
@@ -339,28 +350,31 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
-_INT96_TYPES = {unit: ColumnType(Type.INT96, None, Timestamp(unit)) for unit in get_args(TimeUnitName)}
+# Type of INT96 values in memory that stay as they are stored, so that no bit of them changes.
+STORED_INT96 = ColumnType(Type.INT96, INT96_SIZE)
+
+_INT96_TYPES = {unit: ColumnType(Type.INT96, None, Timestamp(unit)) for unit in get_args(TimeUnitName)} | {"stored": STORED_INT96}
 
 
 def int96_types(
-    columns: Iterable[ColumnDescriptor], unit: TimeUnitName, units: Mapping[int, TimeUnitName] | None = None
+    columns: Iterable[ColumnDescriptor], unit: TimeUnitName | Literal["stored"], units: Mapping[int, TimeUnitName] | None = None
 ) -> dict[int, ColumnType]:
-    """In-memory types of INT96 columns, timestamps, by number of the column; other columns keep the schema's type.
+    """Return the types that INT96 columns have in memory, by column number. Other columns are left out.
 
     Args:
         columns: the columns.
-        unit: their unit.
-        units: other units, by number of the column.
+        unit: the unit for columns that are not in ``units``.
+        units: units of some columns, by column number.
     """
-    chosen = units or {}
+    own_units = units or {}
     return {
-        column.index: _INT96_TYPES[chosen.get(column.index, unit)]
+        column.index: _INT96_TYPES[own_units.get(column.index, unit)]
         for column in columns
         if column.element.type == Type.INT96
     }
 
 
 def column_grid(schema: ParquetSchema, most: int) -> Grid:
-    """A grid of the names and types of the first `most` columns."""
+    """Return a grid with the names and types of the first ``most`` columns."""
     rows = [(column.name, leaf_line(column).replace(f" {column.element.name}", "", 1)) for column in schema.columns[:most]]
     return Grid([Heading("column"), Heading("type", is_prose=True)], rows, more(len(schema.columns), len(rows), "column"))

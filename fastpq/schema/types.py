@@ -1,7 +1,7 @@
-"""Physical and logical types, and how each is held in memory.
+"""Physical and logical types, and their form in memory.
 
-The table is the reference; ``tests/schema/test_types.py`` reads the table and checks every row against the code. "storage" is
-``ColumnType.dtype``, "NumPy" is ``ColumnType.numpy_dtype``, "Arrow" is ``ColumnType.arrow_format``.
+``tests/schema/test_types.py`` checks every row of this table against the code. "storage" is ``ColumnType.dtype``, "NumPy" is
+``ColumnType.numpy_dtype``, and "Arrow" is ``ColumnType.arrow_format``.
 
 ======================== ========================== ======== ================ ===========
 physical                 logical                    storage  NumPy            Arrow
@@ -49,9 +49,9 @@ INT32                    Unknown()                  int32    int32            n
 BYTE_ARRAY               Unknown()                  None     object           n
 ======================== ========================== ======== ================ ===========
 
-Decimals on byte arrays are stored as little-endian two's complement integers: of 16 bytes up to precision 38, of 32 bytes up to
-precision 76. Decimals of greater precision are refused. INT96 is stored as nanoseconds since the epoch. Dates count days, times
-and timestamps their unit. UUIDs are the raw 16 bytes. Objects are ``decimal.Decimal``, ``uuid.UUID`` and ``bytes``.
+Decimals on byte arrays are held as little-endian two's complement integers. These have 16 bytes up to precision 38, and 32 bytes
+up to precision 76. A larger precision is refused. INT96 is held as nanoseconds since the epoch. Dates count days. Times and
+timestamps count their unit. UUIDs are the raw 16 bytes. Objects are ``decimal.Decimal``, ``uuid.UUID`` and ``bytes``.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ MAX_DECIMAL256_PRECISION = 76
 
 @dataclass(frozen=True, slots=True)
 class LogicalType:
-    """Base class of the logical types (LogicalTypes.md); ``None`` stands for no logical type.
+    """Base class of the logical types (LogicalTypes.md). ``None`` means that there is no logical type.
 
-    Types without parameters inherit equality, hash and repr, all by class: nine more dataclasses would slow down the import.
+    Types without parameters are plain classes and inherit equality, hash and repr. Nine more dataclasses would slow the import.
     """
 
 
@@ -89,7 +89,7 @@ class String(LogicalType):
 
 
 class Enum(LogicalType):
-    """The UTF-8 name of an enumerated value of another system."""
+    """The UTF-8 name of a value from an enumeration in another system."""
 
     __slots__ = ()
 
@@ -107,14 +107,14 @@ class Bson(LogicalType):
 
 
 class Uuid(LogicalType):
-    """A UUID: 16 bytes, most significant first."""
+    """A UUID with 16 bytes, most significant byte first."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decimal(LogicalType):
-    """Unscaled integers of at most ``precision`` digits, each worth 10 ** -scale."""
+    """Integers with at most ``precision`` digits, each times 10 ** -scale."""
 
     precision: int
     scale: int
@@ -128,7 +128,7 @@ class Date(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Time(LogicalType):
-    """Units after midnight."""
+    """Time since midnight, in a unit."""
 
     unit: TimeUnitName
     utc: bool = False
@@ -136,7 +136,7 @@ class Time(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Timestamp(LogicalType):
-    """Units since 1970-01-01 00:00:00, in UTC when ``utc``, else local."""
+    """Time since 1970-01-01 00:00:00, in a unit. It is in UTC if ``utc``, else local."""
 
     unit: TimeUnitName
     utc: bool = False
@@ -144,20 +144,20 @@ class Timestamp(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Integer(LogicalType):
-    """Integers of a width in bits, signed or unsigned."""
+    """Signed or unsigned integers with a width in bits."""
 
     bit_width: BitWidth
     signed: bool
 
 
 class Float16(LogicalType):
-    """IEEE half-precision floats, little-endian."""
+    """Little-endian IEEE half-precision floats."""
 
     __slots__ = ()
 
 
 class Interval(LogicalType):
-    """Months, days and milliseconds, each an unsigned little-endian 32-bit integer; only a ConvertedType exists."""
+    """Months, days and milliseconds, each an unsigned little-endian 32-bit integer. It has only a ConvertedType."""
 
     __slots__ = ()
 
@@ -167,8 +167,8 @@ class Geometry(LogicalType):
     """Geospatial features in ISO WKB whose edges are straight lines (Geospatial.md).
 
     Attributes:
-        crs: coordinate reference system: ``"<authority>:<code>"``, ``"srid:<number>"``, ``"projjson:<key>"`` of the file's
-            key-value metadata, or PROJJSON; None is OGC:CRS84.
+        crs: coordinate reference system, as ``"<authority>:<code>"``, ``"srid:<number>"``, ``"projjson:<key>"`` (a key in the
+            file's key-value metadata), or PROJJSON. None means OGC:CRS84.
     """
 
     crs: str | None = None
@@ -179,8 +179,8 @@ class Geography(LogicalType):
     """Geospatial features in ISO WKB whose edges are geodesics (Geospatial.md).
 
     Attributes:
-        crs: a geographic coordinate reference system, as in Geometry; None is OGC:CRS84.
-        algorithm: how edges are interpolated; None is SPHERICAL.
+        crs: a geographic coordinate reference system, as in Geometry. None means OGC:CRS84.
+        algorithm: how edges are interpolated. None means SPHERICAL.
     """
 
     crs: str | None = None
@@ -188,17 +188,17 @@ class Geography(LogicalType):
 
 
 class Unknown(LogicalType):
-    """Always null."""
+    """Values that are always null."""
 
     __slots__ = ()
 
 
 def max_precision(physical: Type, length: int | None) -> int | None:
-    """Greatest decimal precision of a physical type, in digits; None without a limit (LogicalTypes.md, DECIMAL).
+    """Return a physical type's largest decimal precision in digits, or None without a limit (LogicalTypes.md, DECIMAL).
 
     Args:
         physical: INT32, INT64, FIXED_LEN_BYTE_ARRAY or BYTE_ARRAY.
-        length: bytes of a FIXED_LEN_BYTE_ARRAY value.
+        length: length of FIXED_LEN_BYTE_ARRAY values in bytes.
     """
     if physical == Type.INT32:
         return 9
@@ -207,7 +207,7 @@ def max_precision(physical: Type, length: int | None) -> int | None:
     if physical == Type.FIXED_LEN_BYTE_ARRAY and length is not None:
         if length < 1:
             return 0
-        # 64 bytes hold more digits than any supported decimal; longer values need no larger shift.
+        # 64 bytes hold more digits than any supported decimal has, so that longer values do not need a larger shift.
         return len(str((1 << (8 * min(length, 64) - 1)) - 1)) - 1
     return None
 
@@ -216,65 +216,65 @@ _TEXT = (String, Enum, Json)
 _FIXED_LENGTHS: dict[type[LogicalType], int] = {Uuid: 16, Float16: 2, Interval: 12}
 
 
-def misfit(physical: Type, length: int | None, logical: LogicalType) -> str | None:
-    """The reason against a logical type on a physical type, as text (LogicalTypes.md); None where the types fit.
+def type_mismatch(physical: Type, length: int | None, logical: LogicalType) -> str | None:
+    """Return why a logical type cannot annotate a physical type, as text, or None if it can (LogicalTypes.md).
 
     Args:
         physical: the physical type.
-        length: bytes of a FIXED_LEN_BYTE_ARRAY value, else None.
-        logical: the logical type; its parameters are checked too.
+        length: length of FIXED_LEN_BYTE_ARRAY values in bytes, else None.
+        logical: the logical type. Its parameters are checked too.
     """
-    fits: bool
+    is_match: bool
     match logical:
         case Unknown():
-            fits = True
+            is_match = True
         case Geography(_, algorithm) if algorithm is not None and algorithm not in get_args(EdgeAlgorithm):
             return f"{algorithm!r} is not an edge interpolation algorithm"
         case String() | Enum() | Json() | Bson() | Geometry() | Geography():
-            fits = physical == Type.BYTE_ARRAY
+            is_match = physical == Type.BYTE_ARRAY
         case Uuid() | Float16() | Interval():
-            fits = physical == Type.FIXED_LEN_BYTE_ARRAY and length == _FIXED_LENGTHS[type(logical)]
+            is_match = physical == Type.FIXED_LEN_BYTE_ARRAY and length == _FIXED_LENGTHS[type(logical)]
         case Date():
-            fits = physical == Type.INT32
+            is_match = physical == Type.INT32
         case Time(unit) | Timestamp(unit) if unit not in get_args(TimeUnitName):
             return f"{unit!r} is not a time unit"
         case Time(unit):
-            fits = physical == (Type.INT32 if unit == "ms" else Type.INT64)
+            is_match = physical == (Type.INT32 if unit == "ms" else Type.INT64)
         case Timestamp():
-            fits = physical in (Type.INT64, Type.INT96)     # INT96: a column read as timestamps of a chosen unit
+            is_match = physical in (Type.INT64, Type.INT96)     # INT96 columns can be read as timestamps in any unit
         case Integer(width) if width not in get_args(BitWidth):
             return f"{width!r} is not the bit width of an integer type"
         case Integer(width):
-            fits = physical == (Type.INT64 if width == 64 else Type.INT32)
+            is_match = physical == (Type.INT64 if width == 64 else Type.INT32)
         case Decimal():
-            return _decimal_misfit(physical, length, logical)
+            return _decimal_mismatch(physical, length, logical)
         case _:
             return f"{logical!r} is not a logical type"
-    return None if fits else f"{logical!r} may not annotate {_spelled(physical, length)}"
+    return None if is_match else f"{logical!r} may not annotate {_physical_text(physical, length)}"
 
 
-def _decimal_misfit(physical: Type, length: int | None, decimal: Decimal) -> str | None:
+def _decimal_mismatch(physical: Type, length: int | None, decimal: Decimal) -> str | None:
     if physical not in (Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY, Type.BYTE_ARRAY):
-        return f"{decimal!r} may not annotate {_spelled(physical, length)}"
+        return f"{decimal!r} may not annotate {_physical_text(physical, length)}"
     if decimal.precision < 1:
-        return f"precision {decimal.precision} of a decimal is not positive"
+        return f"the precision of a decimal must be positive, not {decimal.precision}"
     if not 0 <= decimal.scale <= decimal.precision:
-        return f"scale {decimal.scale} of a decimal is not between 0 and its precision {decimal.precision}"
+        return f"the scale of a decimal must be between 0 and its precision {decimal.precision}, not {decimal.scale}"
     most = max_precision(physical, length)
     if most is not None and decimal.precision > most:
-        return f"precision {decimal.precision} is more than the {most} digits that {_spelled(physical, length)} holds"
+        return f"precision {decimal.precision} is more than the {most} digits that {_physical_text(physical, length)} holds"
     return None
 
 
-def _spelled(physical: Type, length: int | None) -> str:
+def _physical_text(physical: Type, length: int | None) -> str:
     return physical.name if length is None else f"{physical.name}({length})"
 
 
-@dataclass(frozen=True)         # without slots, for the cached properties
+@dataclass(frozen=True)         # no slots, because of the cached properties
 class ColumnType:
-    """The type of a column: the physical type of the stored values and the logical type of their meaning.
+    """A column type: the stored values' physical type, and the logical type, which is their meaning.
 
-    The mapping to memory, NumPy and Arrow (LogicalTypes.md has the meaning; widths in bytes):
+    The types in memory, NumPy and Arrow are as follows. Widths are in bytes. LogicalTypes.md explains the logical types.
 
     ==================  ==========================  ==============  =====================  ===============
     logical             physical                    in a Column     ``to_numpy()``         Arrow
@@ -282,6 +282,7 @@ class ColumnType:
     none                BOOLEAN                     bool (1)        bool                   bool
     none                INT32, INT64                int32, int64    the same               int32, int64
     none                INT96                       int64 ns        datetime64[ns]         timestamp[ns]
+    none                INT96, length=12            V12             V12                    fixed binary(12)
     none                FLOAT, DOUBLE               float32, 64     the same               float, double
     none                BYTE_ARRAY                  views           object of bytes        binary view
     none                FIXED_LEN_BYTE_ARRAY(n)     V{n}            V{n}                   fixed binary(n)
@@ -301,11 +302,11 @@ class ColumnType:
     ==================  ==========================  ==============  =====================  ===============
 
     Decimals in a Column are little-endian two's complement integers, scaled by 10 ** scale. UTC timestamps have the
-    time zone "UTC" in Arrow; NumPy has none.
+    time zone "UTC" in Arrow. NumPy has no time zones.
 
     Attributes:
         physical: the physical type.
-        length: bytes of a FIXED_LEN_BYTE_ARRAY value, else None.
+        length: length of FIXED_LEN_BYTE_ARRAY values in bytes. For INT96, 12 means that a Column has the stored bytes. Else None.
         logical: the logical type, or None.
 
     Raises:
@@ -319,46 +320,48 @@ class ColumnType:
     def __post_init__(self) -> None:
         if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             if self.length is None or not 1 <= self.length < 1 << 31:
-                raise SchemaError(f"{self.length} is not a length of FIXED_LEN_BYTE_ARRAY values")
-        elif self.length is not None:
-            raise SchemaError(f"{self.physical.name} values have no length")
-        reason = None if self.logical is None else misfit(self.physical, self.length, self.logical)
+                raise SchemaError(f"a FIXED_LEN_BYTE_ARRAY cannot have the length {self.length}")
+        elif self.length is not None and (self.physical, self.length, self.logical) != (Type.INT96, INT96_SIZE, None):
+            raise SchemaError(f"{self.physical.name} does not take a length")
+        reason = None if self.logical is None else type_mismatch(self.physical, self.length, self.logical)
         if reason is not None:
             raise SchemaError(reason)
 
     def __str__(self) -> str:
-        spelled = _spelled(self.physical, self.length)
-        return spelled if self.logical is None else f"{spelled} {self.logical!r}"
+        physical = _physical_text(self.physical, self.length)
+        return physical if self.logical is None else f"{physical} {self.logical!r}"
 
     @cached_property
     def dtype(self) -> np.dtype[Any] | None:
-        """NumPy dtype of one value as a Column holds it; None for variable-length values.
+        """NumPy dtype of a value in a Column, or None for variable-length values.
 
         Raises:
-            UnsupportedError: a decimal of more than 76 digits.
+            UnsupportedError: the type is a decimal with more than 76 digits.
         """
         return _storage_dtype(self)
 
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the result of ``Column.to_numpy``."""
+        """NumPy array dtype that ``Column.to_numpy`` returns."""
         return _numpy_dtype(self)
 
     @cached_property
     def arrow_format(self) -> str:
-        """Format string of an exported column in the Arrow C data interface."""
+        """Arrow format string for an exported column (Arrow C data interface)."""
         return _arrow_format(self)
 
     @cached_property
     def is_text(self) -> bool:
-        """Whether values are UTF-8 text."""
+        """Whether the values are UTF-8 text."""
         return isinstance(self.logical, _TEXT)
 
     @cached_property
     def is_variable(self) -> bool:
-        """Whether values are held in a variable-length layout."""
+        """Whether a Column holds the values in a variable-length layout."""
         return self.dtype is None
 
+
+INT96_SIZE = 12     # bytes that an INT96 value takes in a file
 
 _PHYSICAL_STORAGE = {
     Type.BOOLEAN: "bool",
@@ -383,10 +386,10 @@ _PHYSICAL_FORMATS = {
 }
 
 
-# Types; the cache is bounded because a file may hold any number of types.
+# The cache has a limit, because a file may have any number of types.
 @lru_cache(maxsize=1024)
 def column_type(physical: Type, length: int | None, logical: LogicalType | None) -> ColumnType:
-    """The ColumnType of these arguments; equal arguments share one object, and with it the cached dtypes and format."""
+    """Return the ColumnType for these arguments. Equal arguments share one object with its cached dtypes and format."""
     return ColumnType(physical, length, logical)
 
 
@@ -397,12 +400,12 @@ def _storage_dtype(column: ColumnType) -> np.dtype[Any] | None:
         case Float16():
             return np.dtype("float16")
         case Decimal(precision) if precision > MAX_DECIMAL256_PRECISION:
-            raise UnsupportedError(f"decimals of more than {MAX_DECIMAL256_PRECISION} digits ({precision})")
+            raise UnsupportedError(f"decimals of more than {MAX_DECIMAL256_PRECISION} digits ({precision}) are not supported")
         case Decimal(precision) if column.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
             return np.dtype("V16" if precision <= MAX_DECIMAL128_PRECISION else "V32")
     if column.physical == Type.BYTE_ARRAY:
         return None
-    if column.physical == Type.FIXED_LEN_BYTE_ARRAY:
+    if column.length is not None:
         return np.dtype(f"V{column.length}")
     return np.dtype(_PHYSICAL_STORAGE[column.physical])
 
@@ -419,7 +422,7 @@ def _numpy_dtype(column: ColumnType) -> np.dtype[Any]:
             return StringDType()
         case Decimal() | Uuid():
             return np.dtype(object)
-        case None if column.physical == Type.INT96:
+        case None if column.physical == Type.INT96 and column.length is None:
             return np.dtype("datetime64[ns]")
     return np.dtype(object) if column.dtype is None else column.dtype
 
@@ -437,12 +440,12 @@ def _arrow_format(column: ColumnType) -> str:
         case Timestamp(unit, utc):
             return f"ts{unit[0]}:{'UTC' if utc else ''}"
         case Decimal(precision, scale):
-            _storage_dtype(column)  # refuses decimals of more than 76 digits
+            _storage_dtype(column)  # refuses decimals with more than 76 digits
             return f"d:{precision},{scale}" + (",256" if precision > MAX_DECIMAL128_PRECISION else "")
         case String() | Enum() | Json():
             return "vu"
         case Unknown():
             return "n"
-    if column.physical == Type.FIXED_LEN_BYTE_ARRAY:
+    if column.length is not None:
         return f"w:{column.length}"
     return _PHYSICAL_FORMATS[column.physical]

@@ -1,4 +1,4 @@
-"""The types of Variant values, and their counterparts in Python and JSON (VariantEncoding.md, "Encoding types").
+"""Variant types, and the matching types in Python and JSON (VariantEncoding.md, "Encoding types").
 
 ======================  ==========================================  =================================================
 Variant                 Python                                      JSON
@@ -7,8 +7,8 @@ null                    None                                        null
 boolean                 bool                                        true, false
 int8 ... int64          int                                         number
 decimal4, 8, 16         decimal.Decimal                             number, all digits of its scale, no exponent
-float, double           float                                       number, shortest that gives the value back;
-                                                                    "NaN", "Infinity", "-Infinity"
+float, double           float                                       shortest number that gives the value back,
+                                                                    or "NaN", "Infinity", "-Infinity"
 date                    datetime.date                               "2025-04-16"
 time                    datetime.time                               "12:33:54.123456"
 timestamp               datetime.datetime in UTC                    "2025-04-16 16:34:56.78+00:00"
@@ -19,18 +19,19 @@ binary                  bytes                                       base64 text
 string                  str                                         text
 uuid                    uuid.UUID                                   "f24f9b64-81fa-49d1-b74e-8c09a6e31c56"
 array                   list                                        array
-object                  dict, keys in the order of the fields       object, the same
+object                  dict, keys in the fields' order             object, keys in the fields' order
 ======================  ==========================================  =================================================
 
-JSON follows Spark's ``to_json`` for the types known to Spark, but for the spelling of equal numbers: decimals keep trailing
-zeros, and exponents are spelled as in Python. Fractions of seconds lose trailing zeros.
+JSON follows Spark's ``to_json`` for the types that Spark has. Only equal numbers may look different: decimals keep trailing
+zeros, and exponents are written in Python's form. Fractional seconds lose trailing zeros.
 
-Reading: Python's dates lie in the years 1 to 9999 and its times in one day. A value beyond these ranges, or in nanoseconds, is a
-``Primitive`` with the type and the stored number.
+Reading: Python's dates are limited to the years 1 to 9999, and its times to one day. A value that is outside these ranges, or has
+nanoseconds, becomes a ``Primitive`` with the type and the stored number.
 
-Writing: an int takes the narrowest type, beyond int64 a decimal of scale 0. A Decimal takes the narrowest decimal with room for
-its digits and scale. A float is a double. A ``Primitive`` chooses the type. NumPy scalars are taken as the corresponding Python
-values, but float32 as float, datetime64 as timestamp_ntz (ns as timestamp_ntz_nanos, days as date) and NaT as null.
+Writing: an int takes the narrowest integer type. An int that int64 cannot hold becomes a decimal with scale 0. A Decimal takes
+the narrowest decimal type that has room for its digits and scale. A float becomes a double. A ``Primitive`` names its type. NumPy
+scalars become the matching Python values, except that float32 becomes a float, datetime64 becomes a timestamp_ntz (ns:
+timestamp_ntz_nanos, days: date), and NaT becomes null.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ from typing import Any
 from fastpq.errors import FormatError
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
 
-MAX_DEPTH = 512     # arrays and objects inside each other
-MAX_DIGITS = 38     # greatest precision of a decimal
+MAX_DEPTH = 512     # largest number of levels that nested arrays and objects may have
+MAX_DIGITS = 38     # largest decimal precision
 
 
 class Kind(IntEnum):
-    """The types of primitive values, by their type id."""
+    """Primitive types. The numbers are the type ids."""
 
     NULL = 0
     TRUE = 1
@@ -74,12 +75,12 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive value of a chosen type.
+    """A primitive value together with its type.
 
     Attributes:
         kind: the type.
-        value: int for integers, and for dates and times the number of days, microseconds or nanoseconds since the epoch
-            or midnight; decimal.Decimal, float, bytes, str, uuid.UUID; None for null, True and False for booleans.
+        value: int for integers. For dates and times it is the day, microsecond or nanosecond count since the epoch or midnight.
+            Other values are decimal.Decimal, float, bytes, str, uuid.UUID, None for null, and True or False.
     """
 
     kind: Kind
@@ -99,13 +100,13 @@ _TIMESTAMPS = {
 
 
 def kind_of(type_: ColumnType) -> Kind:
-    """The variant type of a primitive typed_value (VariantShredding.md, "Shredded Value Types").
+    """Return a primitive typed_value's variant type (VariantShredding.md, "Shredded Value Types").
 
     Args:
-        type_: type of the typed_value's column; booleans are of kind TRUE.
+        type_: the typed_value column's type. For booleans, the variant type is TRUE.
 
     Raises:
-        FormatError: the type is forbidden for a typed_value.
+        FormatError: a typed_value cannot have this type.
     """
     kind: Kind | None = None
     match type_.logical:
@@ -126,5 +127,5 @@ def kind_of(type_: ColumnType) -> Kind:
         case Uuid():
             kind = Kind.UUID
     if kind is None:
-        raise FormatError(f"{type_} is no type of a shredded variant's typed_value")
+        raise FormatError(f"the typed_value of a shredded variant cannot be {type_}")
     return kind

@@ -1,12 +1,13 @@
-"""PySpark data source ``fastpq`` and jobs over datasets, encrypted or plaintext; executors run fastpq's codec (extra ``spark``).
+"""PySpark data source ``fastpq``, and jobs over plaintext or encrypted datasets. Executors run fastpq's codec (extra ``spark``).
 
-The room: reader (the data source) and scanning (read and scan) plan on the driver with listing, footers and planning; batches
-reads in executors; staging, running and journal carry the jobs.
+``tables`` knows a dataset's files, types and commits. ``scan`` reads it and ``write`` writes it. ``streams`` does both for
+Structured Streaming, and ``jobs`` rewrites whole datasets. ``jvm`` has the jar, and the Python workers that its format uses.
+``core`` imports everything that this room needs from the rest of fastpq.
 
 The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. The
-writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal; the writer in S3: fastpq.datasets.records). With
-the jar of fastpq.spark.jvm, Spark reads columns from shared memory. Plans and options name master keys, and never hold keys or
-tokens (fastpq.spark.keyservice).
+writer and the rewriting jobs end with an atomic commit: ``tables.journal``, or fastpq.datasets.records in object stores.
+With the jar, the format is one of Spark's own file source: Spark lists files, plans and commits. Plans and options hold the names
+of master keys, but never a key or a token (``keyservice``).
 
     import fastpq.spark
     fastpq.spark.register(spark)
@@ -15,24 +16,32 @@ tokens (fastpq.spark.keyservice).
 
 import sys as _sys
 
-from fastpq.errors import UnsupportedError
+from fastpq.spark.core import UnsupportedError
 
 try:
     import pyarrow as _pyarrow  # noqa: F401 - PySpark's Python data sources exchange batches of pyarrow
-    import pyspark as _pyspark  # noqa: F401
+    import pyspark as _pyspark
 except ImportError as error:
     raise UnsupportedError(
         f"fastpq.spark needs the package {error.name}, which {_sys.executable} does not find (pip install pyspark pyarrow; "
         "Spark's workers run the interpreter of the variable PYSPARK_PYTHON)"
     ) from error
 
-from fastpq.spark.compaction import compact_dataset
-from fastpq.spark.jobs import rotate_keys, verify_dataset
-from fastpq.spark.rewriting import decrypt_dataset, encrypt_dataset
-from fastpq.spark.running import JobError
-from fastpq.spark.scanning import read, scan
+if int(_pyspark.__version__.partition(".")[0]) < 4:
+    raise UnsupportedError(
+        f"fastpq.spark needs PySpark 4.0 or later, and {_sys.executable} has PySpark {_pyspark.__version__} "
+        "(pip install 'pyspark>=4.0,<5')"
+    )
+
+from fastpq.spark.data_source import FastpqDataSource
+from fastpq.spark.jobs.compaction import compact_dataset
+from fastpq.spark.jobs.inspection import inspect_dataset_encryption
+from fastpq.spark.jobs.key_rotation import rotate_keys
+from fastpq.spark.jobs.reencryption import decrypt_dataset, encrypt_dataset
+from fastpq.spark.jobs.running import JobError
+from fastpq.spark.jobs.verification import verify_dataset
+from fastpq.spark.scan.frames import read
 from fastpq.spark.session import clean, jar_path, register
-from fastpq.spark.source import FastpqDataSource
 
 __all__ = [
     "FastpqDataSource",
@@ -41,10 +50,10 @@ __all__ = [
     "compact_dataset",
     "decrypt_dataset",
     "encrypt_dataset",
+    "inspect_dataset_encryption",
     "jar_path",
     "read",
     "register",
     "rotate_keys",
-    "scan",
     "verify_dataset",
 ]

@@ -1,7 +1,7 @@
-"""Access to a key service from Spark workers: options without secrets, and one client for each worker process.
+"""Key service access from Spark workers: options without secrets, and one client for each worker process.
 
-Plans, options, event logs and pickles carry names of master keys and of the client's class, never a key or a token. Each Python
-worker builds its own client, with credentials from its own environment or files.
+Plans, options, event logs and pickles hold the names of master keys and of the client's class, but never a key or a token. Each
+Python worker builds its own client, with credentials from its own environment or files.
 """
 
 from __future__ import annotations
@@ -10,56 +10,130 @@ import importlib
 import os
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from fastpq.encryption.keys import (
+from fastpq.spark.core import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_TIMEOUT,
+    AuditLog,
     CryptoFactory,
+    DatasetDecryptionProperties,
     DecryptionConfiguration,
     EncryptionConfiguration,
+    FileDecryptionProperties,
+    FileEncryptionProperties,
+    KeyAccessError,
     Keyring,
     KmsClient,
     KmsConnectionConfig,
+    SchemaError,
+    client_options,
+    documented,
+    option,
+    read_secret,
 )
-from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN, client_options
-from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import KeyAccessError
 from fastpq.spark.refusals import TOKEN_VARIABLE, refuse_key
 
 KEYRING_VARIABLE = "FASTPQ_KEYRING"
-KEYRING = "keyring"     # name of the client
+KEYRING = "keyring"     # the client's name in options
 PASSPHRASE_VARIABLE = "FASTPQ_KEYRING_PASSPHRASE"
 DEFAULT_CACHE_LIFETIME_SECONDS = 600.0
 
-_factories: dict[str, CryptoFactory] = {}       # by the name of the client, whose caches go by the whole connection
+# by the names of client and audit function, and by the limits for calls. The caches inside distinguish connections
+_factories: dict[tuple[object, ...], CryptoFactory] = {}
 _guard = threading.Lock()
+_calls = 0      # for wrapping and unwrapping keys
+_task_name: str | None = None       # the task's name in the JVM's worker
 
 
+@documented
 @dataclass(frozen=True)
 class ServiceOptions:
-    """Options of a worker's access to the key service; holds no secret, and can be pickled.
+    """Options for a worker's access to the key service. They hold no secret, and can be pickled.
 
-    Attributes:
-        client: ``package.module:Name`` of a callable to make a KmsClient from a KmsConnectionConfig, or ``keyring``.
-        instance_id, instance_url: as in KmsConnectionConfig.
-        configuration: names and texts of the client's own options.
-        token_file: path, on each machine, of a file with the access token; None takes the environment variable.
-        cache_lifetime_seconds: seconds for which a worker keeps clients and key encryption keys.
-        allow_plaintext_files: read plaintext files too; a plaintext file may have been put in the place of an encrypted one.
-        allow_ctr: read AES_GCM_CTR_V1 too, although its pages are not authenticated.
-        trusted_master_keys: identifiers of the master keys that files may be under; None for all.
+    ``configuration`` has the names and texts of the client's own options (``kms.conf.NAME``). ``allow_ctr`` allows reads of
+    AES_GCM_CTR_V1, whose pages are not authenticated. It follows from the option ``parquet.encryption.algorithm``.
     """
 
-    client: str
-    instance_id: str = ""
-    instance_url: str = ""
+    client: str = option(
+        MISSING,
+        'Client of the key service: ``"package.module:Class"`` of a KmsClient, or ``"keyring"`` for the keyring at '
+        "``$FASTPQ_KEYRING``. Without it only plaintext files are read.",
+        level="spark",
+        spark="kms.client",
+    )
+    instance_id: str = option(
+        "",
+        "Instance of the key service. Without it the client takes its own default, and files that name an instance are refused.",
+        level="spark",
+        spark="kms.instance.id",
+    )
+    instance_url: str = option(
+        "",
+        "URL of the key service. Without it the client takes its own default, and files that name a URL other than ``DEFAULT`` "
+        "are refused.",
+        level="spark",
+        spark="kms.instance.url",
+    )
     configuration: tuple[tuple[str, str], ...] = ()
-    token_file: str | None = None
-    cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME_SECONDS
-    allow_plaintext_files: bool = False
+    token_file: str | None = option(
+        None,
+        "Path of a file with the access token, the same on each machine. Without it the token is that of the environment "
+        "variable FASTPQ_KEY_ACCESS_TOKEN.",
+        level="spark",
+        spark="kms.token.file",
+    )
+    cache_lifetime_seconds: float = option(
+        DEFAULT_CACHE_LIFETIME_SECONDS,
+        "How long a worker keeps clients and key encryption keys.",
+        unit="seconds",
+        level="spark",
+        spark="cache.lifetime.seconds",
+    )
+    timeout: float = option(
+        DEFAULT_TIMEOUT,
+        "Longest time for a call of the key service, with all its attempts.",
+        unit="seconds",
+        level="spark",
+        spark="kms.timeout",
+    )
+    attempts: int = option(
+        DEFAULT_ATTEMPTS,
+        "Largest number of attempts if the key service does not answer, with growing pauses.",
+        level="spark",
+        spark="kms.attempts",
+    )
+    allow_plaintext_files: bool = option(
+        False,
+        "Read plaintext files too, although there is a key service. Such a file may stand in the place of an encrypted one.",
+        level="spark",
+    )
     allow_ctr: bool = False
-    trusted_master_keys: tuple[str, ...] | None = None
+    trusted_master_keys: tuple[str, ...] | None = option(
+        None,
+        "Names of the master keys that files may use, separated by commas. Without it files may use all.",
+        level="spark",
+        spark="kms.trusted.keys",
+    )
+
+    table_id: str | None = option(
+        None,
+        "Identifier of the table, the same for all its writers and readers. Each new file is bound to the table and to its own "
+        "name, and files that are not, or were exchanged, are refused.",
+        level="spark",
+    )
+    audit: str | None = option(
+        None,
+        'Function that gets a record of each use of a key, in each worker: ``"package.module:function"`` of a function of an '
+        "``AuditRecord``.",
+        level="spark",
+        spark="kms.audit",
+    )
+    audit_is_mandatory: bool = option(
+        False, "Refuse a key if the function of ``kms.audit`` fails.", level="spark", spark="kms.audit.mandatory"
+    )
 
     @property
     def cache_lifetime(self) -> timedelta:
@@ -69,9 +143,11 @@ class ServiceOptions:
         """Refuse a client that this process cannot import, and a keyring or token that this process cannot read.
 
         Raises:
-            KeyAccessError: names the option or the variable, and the mend.
+            KeyAccessError: the message names the option or the variable, and says what to do.
         """
         load_client(self.client)
+        if self.audit is not None:
+            _load(self.audit, "the audit function", "kms.audit")
         connection = self.connection()
         if self.client == KEYRING and not os.access(path := connection.custom_kms_conf["path"], os.R_OK):
             raise KeyAccessError(
@@ -80,14 +156,24 @@ class ServiceOptions:
             )
 
     def factory(self) -> CryptoFactory:
-        """The CryptoFactory of this process; it caches clients and keys for cache_lifetime_seconds."""
+        """Return this process's CryptoFactory. It caches clients and keys for cache_lifetime_seconds."""
+        name = (self.client, self.audit, self.audit_is_mandatory, self.timeout, self.attempts)
         with _guard:
-            if self.client not in _factories:
-                _factories[self.client] = CryptoFactory(load_client(self.client))
-            return _factories[self.client]
+            if name not in _factories:
+                client = _counting(load_client(self.client))
+                _factories[name] = CryptoFactory(
+                    client, timeout=self.timeout, attempts=self.attempts, audit=self._audit_log()
+                )
+            return _factories[name]
+
+    def _audit_log(self) -> AuditLog | None:
+        if self.audit is None:
+            return None
+        write = _load(self.audit, "the audit function", "kms.audit")
+        return AuditLog(write, mandatory=self.audit_is_mandatory, task=_present_task)
 
     def connection(self) -> KmsConnectionConfig:
-        """The connection to the key service, with the access token of this machine."""
+        """Return the connection to the key service, with this machine's access token."""
         if self.client == KEYRING:
             return _keyring_connection(dict(self.configuration))
         return KmsConnectionConfig(
@@ -97,31 +183,87 @@ class ServiceOptions:
             custom_kms_conf=dict(self.configuration),
         )
 
-    def decryption(self, path: str) -> FileDecryptionProperties:
-        """Decryption properties of one file."""
+    def decryption(self, path: str | None, name: str | None = None) -> FileDecryptionProperties:
+        """Return the decryption properties for one file.
+
+        Args:
+            path: the file's path, by which key material beside it is found. None if the file is not local.
+            name: the file's path or URL, if ``path`` is None.
+        """
         return self.factory().file_decryption_properties(
             self.connection(),
             DecryptionConfiguration(cache_lifetime=self.cache_lifetime, trusted_master_keys=self.trusted_master_keys),
             path,
+            aad_prefix=self._aad_prefix(name or path),
             allow_plaintext_files=self.allow_plaintext_files,
             allowed_algorithms=("AES_GCM_V1", "AES_GCM_CTR_V1") if self.allow_ctr else ("AES_GCM_V1",),
         )
 
-    def encryption(self, configuration: Encryption, path: str) -> FileEncryptionProperties:
-        """Encryption properties of one new file, with data keys of its own."""
+    def encryption(self, configuration: Encryption, path: str | None, name: str | None = None) -> FileEncryptionProperties:
+        """Return the encryption properties for one new file, which gets its own data keys.
+
+        Args:
+            configuration: columns to encrypt and their master keys.
+            path: path beside which key material is stored, if it is not in the file.
+            name: a path or URL with the name that the file has after the commit. None if it is the name in ``path``.
+        """
         return self.factory().file_encryption_properties(
-            self.connection(), configuration.resolved(self.cache_lifetime), path
+            self.connection(), configuration.resolved(self.cache_lifetime), path, aad_prefix=self._aad_prefix(name or path)
         )
+
+    def _aad_prefix(self, path: str | None) -> bytes | None:
+        """Return the AAD prefix that binds a file to its table and its name. None without ``table_id``."""
+        if self.table_id is None:
+            return None
+        if path is None:
+            raise KeyAccessError("the option tableId needs the name of each file")
+        binding = DatasetDecryptionProperties(FileDecryptionProperties(), table_id=self.table_id)
+        return binding.aad_prefix(os.path.basename(path))
+
+
+class _CountedClient(KmsClient):
+    """A key service client whose calls are counted."""
+
+    def __init__(self, client: KmsClient) -> None:
+        self.wrapped_client = client
+        self.is_local = getattr(client, "is_local", False)
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str | bytes:
+        _count_call()
+        return self.wrapped_client.wrap_key(key_bytes, master_key_identifier)
+
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes | bytearray:
+        _count_call()
+        return self.wrapped_client.unwrap_key(wrapped_key, master_key_identifier)
+
+
+def _counting(make_client: Callable[[KmsConnectionConfig], KmsClient]) -> Callable[[KmsConnectionConfig], KmsClient]:
+    def make(connection: KmsConnectionConfig) -> Any:
+        client: Any = make_client(connection)
+        return _CountedClient(client) if isinstance(client, KmsClient) else client      # CryptoFactory refuses another object
+
+    return make
+
+
+def _count_call() -> None:
+    global _calls
+    with _guard:
+        _calls += 1
+
+
+def calls_to_services() -> int:
+    """Return how often this process has asked key services to wrap or unwrap a key."""
+    return _calls
 
 
 @dataclass(frozen=True)
 class Encryption:
-    """Columns to encrypt and their master keys, by name; terms are those of EncryptionConfiguration.
+    """Names of the columns to encrypt and of their master keys. The terms are those in EncryptionConfiguration.
 
     Attributes:
         footer_key: identifier of the footer's master key.
-        column_keys: identifiers of master keys with the paths of their columns.
-        options: the other fields of EncryptionConfiguration.
+        column_keys: master key identifiers, each with its column paths.
+        options: all other EncryptionConfiguration fields.
     """
 
     footer_key: str
@@ -138,6 +280,21 @@ class Encryption:
         )
 
 
+def parse_timeout(text: str) -> float:
+    """Return the seconds in the text of the option ``kms.timeout``.
+
+    Raises:
+        SchemaError: it is not a positive number.
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise SchemaError("the option kms.timeout is a positive number of seconds")
+    return seconds
+
+
 def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
     """Import the client class or function named ``package.module:Name`` (or ``package.module.Name``).
 
@@ -146,35 +303,72 @@ def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
     """
     if name == KEYRING:
         return keyring
-    module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise KeyAccessError(
-            f"the KMS client {name!r} (option kms.client) cannot be imported on this machine: {type(error).__name__}. Python "
-            "workers of Spark import it anew: install its module on each machine, or give it to spark-submit --py-files; what a "
-            "script or a notebook defines itself is in no module"
-        ) from error
-    if not callable(found):
-        raise KeyAccessError(f"the KMS client {name!r} cannot be called with a KmsConnectionConfig")
-    client: Callable[[KmsConnectionConfig], KmsClient] = found
+    client: Callable[[KmsConnectionConfig], KmsClient] = _load(name, "the KMS client", "kms.client")
     return client
 
 
+def _load(name: str, role: str, option_name: str) -> Callable[..., Any]:
+    """Import a class or function named ``package.module:Name`` (or ``package.module.Name``).
+
+    Args:
+        name: the name.
+        role: what it is, for errors.
+        option_name: the option that names it, for errors.
+
+    Raises:
+        KeyAccessError: the import fails on this machine, or the object is not callable.
+    """
+    module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    try:
+        member = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise KeyAccessError(
+            f"{role} {name!r} (option {option_name}) cannot be imported on this machine: {type(error).__name__}. Python "
+            "workers of Spark import it anew: install its module on each machine, or give it to spark-submit --py-files; what a "
+            "script or a notebook defines itself is in no module"
+        ) from error
+    if not callable(member):
+        raise KeyAccessError(f"{role} {name!r} (option {option_name}) cannot be called")
+    function: Callable[..., Any] = member
+    return function
+
+
+def name_task(name: str) -> None:
+    """Set the name that audit records have for the present task. The JVM's worker has no TaskContext, and gets the name.
+
+    Args:
+        name: the name in the form that ``_present_task`` returns, or empty between tasks.
+    """
+    global _task_name
+    _task_name = name or None
+
+
+def _present_task() -> str | None:
+    """Return the stage, the partition and the attempt of the present task of Spark, or None outside of a task."""
+    if _task_name is not None:
+        return _task_name
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is None:
+        return None
+    return f"stage {task.stageId()}, partition {task.partitionId()}, attempt {task.taskAttemptId()}"
+
+
 def keyring(config: KmsConnectionConfig) -> Keyring:
-    """The Keyring client ``keyring``: the file at the option ``path``, with the access token for passphrase."""
+    """Make the client ``keyring``: the option ``path`` names its file, and the access token is its passphrase."""
     return Keyring(config.custom_kms_conf["path"], config.key_access_token)
 
 
 def _keyring_connection(configuration: Mapping[str, str]) -> KmsConnectionConfig:
-    """The connection to the keyring at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
+    """Return the connection to the keyring that ``kms.conf.path`` or $FASTPQ_KEYRING names.
 
-    The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line of the file at ``kms.conf.passphraseFile``. Path and
-    passphrase are read at each connection: both name the cached clients and keys.
+    The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line in the file that ``kms.conf.passphraseFile`` names. Path and
+    passphrase are read for each connection, because together they identify the cached clients and keys.
     """
-    known = {name.lower(): name for name in ("path", "passphraseFile")}      # DataFrameWriter makes names lower case
-    named = {known.get(name.lower(), name): value for name, value in configuration.items()}
-    custom = client_options(KmsConnectionConfig(custom_kms_conf=named), *known.values())
+    spellings = {name.lower(): name for name in ("path", "passphraseFile")}      # DataFrameWriter turns names into lower case
+    settings = {spellings.get(name.lower(), name): value for name, value in configuration.items()}
+    custom = client_options(KmsConnectionConfig(custom_kms_conf=settings), *spellings.values())
     path = custom.get("path") or os.environ.get(KEYRING_VARIABLE)
     if not path:
         raise KeyAccessError(
@@ -182,7 +376,7 @@ def _keyring_connection(configuration: Mapping[str, str]) -> KmsConnectionConfig
             f"executors: before the session starts, or by spark.executorEnv.{KEYRING_VARIABLE}"
         )
     file = custom.get("passphraseFile")
-    passphrase = _first_line(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
+    passphrase = read_secret(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
     if passphrase is None:
         raise KeyAccessError(
             f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given. Set the variable "
@@ -191,15 +385,5 @@ def _keyring_connection(configuration: Mapping[str, str]) -> KmsConnectionConfig
     return KmsConnectionConfig(key_access_token=passphrase, custom_kms_conf={"path": path})
 
 
-def _token(file: str | None) -> str:
-    if file is not None:
-        return _first_line(file)
-    return os.environ.get(TOKEN_VARIABLE, DEFAULT_KEY_ACCESS_TOKEN)
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.readline().rstrip("\n")
-    except OSError as error:
-        raise KeyAccessError(f"a secret cannot be read from {path}: {error.strerror}") from error
+def _token(file: str | None) -> str | None:
+    return os.environ.get(TOKEN_VARIABLE) if file is None else read_secret(file)

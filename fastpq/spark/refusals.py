@@ -1,4 +1,4 @@
-"""Refusal of secrets in options of the data source: Spark writes options into plans, event logs and pickles."""
+"""Refuse secrets in data source options, because Spark writes options into plans, event logs and pickles."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import binascii
 import re
 from collections.abc import Iterable, Mapping
 
-from fastpq.errors import SchemaError
+from fastpq.spark.core import SchemaError
 
 TOKEN_VARIABLE = "FASTPQ_KEY_ACCESS_TOKEN"
 KEY_SIZES = (16, 24, 32)    # bytes
-FEWEST_LETTERS = 6          # distinct letters in the base64 of any key but a pattern
-LARGEST_WORDY_PART = 0.8    # share of letters in words, in names of keys; less in all but one of a thousand random keys
+FEWEST_LETTERS = 6          # a key has more distinct letters in base64 than this, unless it is a pattern
+LARGEST_WORDY_PART = 0.8    # share of letters in words that names reach, but only 1 in 1,000 random keys
 
 _PREFIXES = ("parquet.encryption.", "kms.conf.")
 _WHOLE_NAMES = frozenset(
     {"footer_key", "column_keys", "footerkey", "columnkeys", "encryption_properties", "decryption_properties", "key", "keys"}
 )
-# Within a name without its separators.
+# Searched for in a name without its separators.
 _WORDS = (
     "secret", "password", "passwd", "passphrase", "credential", "accesstoken", "keylist", "apikey", "privatekey", "accesskey",
     "accountkey", "sharedkey", "sessionkey", "signingkey", "storagekey", "bearer", "authorization",
 )
 _ENDS = ("token", "pin", "pwd")     # Spark folds userPin to userpin
 _PARTS = frozenset({"token", "tokens", "pin", "pins", "pwd", "pass", "jwt", "sas", "psk", "otp", "auth"})
-# The last part of a name for the place or the kind of a secret.
+# Last name parts of options that hold a secret's place or kind, not the secret.
 _POINTERS = frozenset(
     {
         "file", "path", "label", "name", "id", "arn", "alias", "url", "uri", "variable", "env", "lifetime", "seconds", "type",
@@ -35,7 +35,7 @@ _POINTERS = frozenset(
 _NAME_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _IN_URL = re.compile(
     r"://[^/\s@\"',:]*:[^/\s@\"',]+@"
-    r"|\bs3[an]?://[^/\s@\"',:]+:[^\s@\"',]+@"      # secret keys of AWS have slashes
+    r"|\bs3[an]?://[^/\s@\"',:]+:[^\s@\"',]+@"      # AWS secret keys contain slashes
     r"|://\S*[?&;](sig|signature|x-amz-\w[\w-]*|x-goog-\w[\w-]*|[\w-]*token|[\w-]*secret|pass\w*|pwd|api_?key|key)=",
     re.IGNORECASE,
 )
@@ -45,40 +45,41 @@ _SEPARATED_HEX = re.compile(r"[0-9a-fA-F]{2}([: ][0-9a-fA-F]{2})+")
 
 
 def is_secret_option(name: str) -> bool:
-    """Whether an option of this name would carry a secret, judged by words in the name."""
-    folded = name.lower()
-    own = next((name[len(prefix) :] for prefix in _PREFIXES if folded.startswith(prefix)), name)
+    """Whether an option with this name would carry a secret, judged by words in the name."""
+    lower_name = name.lower()
+    own = next((name[len(prefix) :] for prefix in _PREFIXES if lower_name.startswith(prefix)), name)
     parts = [part.lower() for part in _NAME_PART.findall(own)]
-    if not parts or parts[-1] in _POINTERS or folded.endswith("file"):      # the place of a secret, not the secret
+    if not parts or parts[-1] in _POINTERS or lower_name.endswith("file"):      # a secret's place, not the secret
         return False
-    if folded in _WHOLE_NAMES or (folded.startswith("kms.conf.") and own.lower() in _WHOLE_NAMES):
+    if lower_name in _WHOLE_NAMES or (lower_name.startswith("kms.conf.") and own.lower() in _WHOLE_NAMES):
         return True
-    squashed = "".join(parts)
-    return not _PARTS.isdisjoint(parts) or squashed.endswith(_ENDS) or any(word in squashed for word in _WORDS)
+    letters = "".join(parts)
+    return not _PARTS.isdisjoint(parts) or letters.endswith(_ENDS) or any(word in letters for word in _WORDS)
 
 
 def refuse_secrets(options: Mapping[str, str], keyless: Iterable[str] = ()) -> None:
-    """Refuse options with names or values like secrets.
+    """Refuse options whose names or values look like secrets.
 
     Args:
         options: texts by name.
-        keyless: names, in lower case without underscores, of options whose values may look like a key: paths, names of data.
+        keyless: options whose values may look like keys, such as paths and names. Their own names are in lower case and without
+            underscores.
 
     Raises:
-        SchemaError: an option that would carry a secret. The message hides the value.
+        SchemaError: an option would carry a secret. The message hides the value.
     """
     for name, value in options.items():
         if is_secret_option(name):
             _refuse(f"the option {name!r} would carry a secret")
         if _IN_URL.search(value) or _TOKEN.search(value):
             _refuse(f"the value of the option {name!r} holds a secret: a password or token")
-        folded = name.lower().replace("_", "")
-        if folded not in keyless and not folded.endswith("file") and looks_like_key(value):
+        plain_name = name.lower().replace("_", "")
+        if plain_name not in keyless and not plain_name.endswith("file") and looks_like_key(value):
             _refuse(f"the value of the option {name!r} looks like a key")
 
 
 def refuse_key(identifier: str) -> None:
-    """Refuse a key given in place of a master key's identifier: text of a key's length in hex or base64.
+    """Refuse a key in place of a master key's identifier, which is hex or base64 text with a key's length.
 
     Raises:
         SchemaError: the identifier is a key. The message hides the key.
@@ -91,7 +92,7 @@ def refuse_key(identifier: str) -> None:
 
 
 def looks_like_key(text: str) -> bool:
-    """Whether text is a key of 16, 24 or 32 bytes in hex or base64; names of words in the alphabet of base64 are no keys."""
+    """Whether text is a 16, 24 or 32 byte key in hex or base64. A name made from words is not, even if it is valid base64."""
     text = text.strip()
     return _is_hex_key(text) or _is_base64_key(text)
 

@@ -1,4 +1,4 @@
-"""Driver functions beside reading: register the data source, and clean up after failed jobs."""
+"""Other driver functions: register the data source, and clean up after failed jobs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from fastpq.datasets import records
-from fastpq.errors import UnsupportedError
-from fastpq.spark import journal
-from fastpq.spark.jvm.jar import JAR, PROVIDER
-from fastpq.spark.listing import local_path, store_of
-from fastpq.spark.source import FastpqDataSource, PushdownDataSource
+from fastpq.spark.core import VERSION, UnsupportedError, records
+from fastpq.spark.data_source import FastpqDataSource, PushdownDataSource
+from fastpq.spark.jvm.jar import FORMAT, JAR
+from fastpq.spark.sent import VersionError
+from fastpq.spark.tables import journal
+from fastpq.spark.tables.listing import local_path, store_of
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 TIME_ZONE = "spark.sql.session.timeZone"
 TIMESTAMP_TYPE = "spark.sql.timestampType"
-CATALOG = "spark.sql.catalog.fastpq"
-BEHIND_JAR = "fastpq_python"        # FastpqTable.java asks for this name
+BESIDE_JAR = "fastpq_python"
+OUR_CLASSES = "io.fastpq."
+FORMATS_WITH_DEFAULTS = "spark.sql.defaultColumn.allowedProviders"      # formats whose tables may have columns with defaults
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -29,7 +30,7 @@ def pushdown_enabled(spark: SparkSession) -> bool:
 
 
 def partition_time_zone(spark: SparkSession) -> str | None:
-    """The time zone of timestamps in the names of folders; None where the session prefers timestamps without a time zone."""
+    """Return the time zone for timestamps in folder names. None if the session prefers timestamps without a time zone."""
     if str(spark.conf.get(TIMESTAMP_TYPE, "TIMESTAMP_LTZ")).upper() == "TIMESTAMP_NTZ":
         return None
     return str(spark.conf.get(TIME_ZONE, "UTC"))
@@ -38,89 +39,118 @@ def partition_time_zone(spark: SparkSession) -> str | None:
 def register(spark: SparkSession) -> None:
     """Make ``fastpq`` a format of a session.
 
-    Spark shows its settings to no Python source. The present settings are kept with the format: filters are taken from plans if
-    Python sources may do so; ``spark.sql.session.timeZone``, ``spark.sql.timestampType`` and
-    ``spark.sql.sources.partitionOverwriteMode`` (dynamic) stand for the options ``timeZone`` and ``partitionOverwriteMode``.
-    Register again after changing one of the settings.
+    Spark does not show its settings to Python sources, so the format keeps the present settings. Filters are taken from plans if
+    the session lets Python sources do so. ``spark.sql.session.timeZone`` and ``spark.sql.timestampType`` replace a missing option
+    ``timeZone``. ``spark.sql.sources.partitionOverwriteMode``, if dynamic, replaces a missing ``partitionOverwriteMode``.
+    Register again after changing one of these settings.
 
-    A Python thread registers for itself before ``df.write``: Spark looks up formats in the active session of the thread, and a
-    new thread has none.
+    Each Python thread must register before ``df.write``. Spark looks up formats in the thread's active session, and a new thread
+    has none.
 
-    In a session with fastpq's jar (``jar_path``) the jar reads the format in columns, with this interpreter for planning; SQL
-    takes paths as tables of the catalog ``fastpq``. The logger ``fastpq.spark`` says once which way the session reads.
+    In a session with fastpq's jar (``jar_path``), ``fastpq`` is the jar's format, which Spark's own file source reads and writes.
+    The Python source is then ``fastpq_python``. The logger ``fastpq.spark`` says once which way the session reads.
 
     Args:
         spark: the session.
+
+    Raises:
+        VersionError: the session has the jar from another version of fastpq.
     """
     base = PushdownDataSource if pushdown_enabled(spark) else FastpqDataSource
     zone, mode = partition_time_zone(spark), str(spark.conf.get(OVERWRITE_MODE, "static"))
     reading = {} if zone is None else {"timeZone": zone}
     writing = {"partitionOverwriteMode": "dynamic"} if mode.lower() == "dynamic" else {}
     _activate(spark)
-    has_jar = _reads_with_jar(spark)
+    with_jar = _has_same_jar(spark)
     members: dict[str, object] = {"read_defaults": reading, "write_defaults": writing}
-    if has_jar:     # whose source has the name; it gives streams and writes to the source in Python
-        members["name"] = classmethod(lambda cls: BEHIND_JAR)
+    if with_jar:
+        members["name"] = classmethod(lambda cls: BESIDE_JAR)
     spark.dataSource.register(type(base.__name__, (base,), members))
-    if has_jar:
+    if with_jar:
         spark.conf.set("spark.fastpq.driver.python", sys.executable)
         spark.conf.set("spark.fastpq.python", str(spark.sparkContext.pythonExec))
-        if spark.conf.get(CATALOG, None) is None:
-            spark.conf.set(CATALOG, "io.fastpq.spark.FastpqCatalog")
-    _say(has_jar)
+        formats = str(spark.conf.get(FORMATS_WITH_DEFAULTS))
+        if "fastpq" not in formats.split(","):
+            spark.conf.set(FORMATS_WITH_DEFAULTS, f"{formats},fastpq")
+    _say(with_jar)
 
 
-def _reads_with_jar(spark: SparkSession) -> bool:
-    """Whether Spark takes the jar's source for the name ``fastpq``; Spark then refuses a source in Python of this name."""
-    if not hasattr(spark, "_jsparkSession"):        # Spark Connect
+def has_jar(spark: SparkSession) -> bool:
+    """Whether the name ``fastpq`` leads Spark to the jar's format. Spark then refuses a Python source with this name."""
+    source = _class_of_format(spark)
+    return source is not None and bool(source.getName() == FORMAT)
+
+
+def _has_same_jar(spark: SparkSession) -> bool:
+    """Do the same as has_jar, but refuse a jar from another version of fastpq, whose classes ask this package other questions."""
+    source = _class_of_format(spark)
+    if source is None or not source.getName().startswith(OUR_CLASSES):
         return False
-    # imported here: PySpark for Spark Connect comes without py4j
+    package = source.getPackage()
+    version = None if package is None else package.getImplementationVersion()       # from the manifest
+    if (source.getName(), version) != (FORMAT, VERSION):
+        place = source.getProtectionDomain().getCodeSource().getLocation()
+        origin = "an earlier fastpq" if version is None else f"fastpq {version}"
+        raise VersionError(
+            f"the jar in the session is of another version: {place} is from {origin}, and Python runs fastpq {VERSION}. Start a "
+            f"new session with spark.jars set to {JAR}, which fastpq.spark.jar_path() returns"
+        )
+    return True
+
+
+def _class_of_format(spark: SparkSession) -> Any:
+    """Return the Java class that the name ``fastpq`` leads Spark to. Return None without one."""
+    if not hasattr(spark, "_jsparkSession"):        # Spark Connect
+        return None
+    # imported here because PySpark for Spark Connect has no py4j
     from py4j.java_gateway import JavaClass
     from py4j.protocol import Py4JJavaError
 
     client = spark.sparkContext._gateway._gateway_client    # type: ignore[union-attr]
     sources = JavaClass("org.apache.spark.sql.execution.datasources.DataSource", client)
     try:
-        found = sources.lookupDataSource("fastpq", spark._jsparkSession.sessionState().conf())
-    except Py4JJavaError:       # of a name without a source
-        return False
-    return bool(found.getName() == PROVIDER)
+        return sources.lookupDataSource("fastpq", spark._jsparkSession.sessionState().conf())
+    except Py4JJavaError:       # the name has no source
+        return None
 
 
 @lru_cache
-def _say(has_jar: bool) -> None:
-    way = "in columns, by the jar" if has_jar else "through Python, without the jar (fastpq.spark.jar_path)"
+def _say(with_jar: bool) -> None:
+    way = "in columns, by the jar" if with_jar else "through Python, without the jar (fastpq.spark.jar_path)"
     logging.getLogger("fastpq.spark").info("the format fastpq reads %s", way)
 
 
 def _activate(spark: SparkSession) -> None:
-    """Make a session the active one of this thread; a client of Spark Connect looks up formats on the server."""
+    """Make a session active in this thread. With Spark Connect this does nothing, since the server looks up formats."""
     if hasattr(spark, "_jsparkSession"):
         machine: Any = spark._jvm
         machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
 
 def jar_path() -> str:
-    """The path of fastpq's jar for Spark, for the setting ``spark.jars`` of a new session: ``fastpq`` is then read in columns.
+    """Return the path of fastpq's jar. A new session that has it in ``spark.jars`` reads ``fastpq`` in columns.
 
     Raises:
-        UnsupportedError: this installation has no jar: it was built without PySpark or javac.
+        UnsupportedError: this installation was built with FASTPQ_NO_JAR=1 and has no jar.
     """
     if not JAR.exists():
-        raise UnsupportedError("this fastpq was installed without its jar for Spark: building the jar needs pyspark and javac")
+        raise UnsupportedError("this fastpq was built without its jar for Spark (FASTPQ_NO_JAR=1), which needs pyspark and javac")
     return str(JAR)
 
 
 def clean(path: str, older_than: float = 0.0) -> list[str]:
-    """Finish interrupted commits of a dataset, and remove leftovers of failed jobs.
+    """Finish a dataset's interrupted commits, and remove what failed jobs have left behind, those of Spark's committers too.
 
     Args:
         path: the dataset's folder, local or in S3.
-        older_than: least age in seconds of the newest file of a job to remove; 0 only if no other job is writing. In S3, least
-            age of uploads to abort.
+        older_than: minimum age in seconds of a removed job's newest file. Use 0 only if no other job is writing. In S3, the
+            minimum age of aborted uploads.
 
     Returns:
-        The names of the finished and removed jobs; in S3 also the paths of aborted uploads.
+        The names of the finished and removed jobs. In S3, also the paths of aborted uploads.
     """
     store = store_of(path)
-    return journal.finish_commits(local_path(path), older_than) if store is None else records.clean_up(store, older_than)
+    if store is not None:
+        return records.clean_up(store, older_than)
+    folder = local_path(path)
+    return journal.finish_commits(folder, older_than) + journal.remove_spark_jobs(folder, older_than)

@@ -1,5 +1,5 @@
-"""Statistics of values: minimum and maximum in a column's order, geospatial bounds, and mistakes of known writers.
+"""Statistics about values: minimum and maximum in a column's order, geospatial bounds, and known writer bugs.
 
-statistics computes bounds (total_order: IEEE 754 floats), bounds shortens them, and geospatial computes boxes. quirks has the
-mistakes of known writers, and trust the kinds of statistics that remain usable for a column.
+statistics computes bounds, total_order compares those of IEEE 754 floats, bounds shortens them, and geospatial computes boxes.
+writer_bugs lists what writers are known to get wrong. usable_statistics says which statistics of a column can be used.
 """

@@ -1,4 +1,4 @@
-"""Bounds (minimum and maximum) of statistics and page indexes: the order of a column's values, lengths and truncation."""
+"""Bounds (minimum and maximum) in statistics and page indexes: their order, their lengths, and how they are shortened."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from fastpq.schema.types import (
 )
 from fastpq.stats.statistics import Order
 
+FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
 _PLAIN_ORDERS = {
     Type.BOOLEAN: Order.ORDER_BOOLEAN,
     Type.INT32: Order.ORDER_INT32,
@@ -37,7 +38,7 @@ _DECIMAL_ORDERS = _SIGNED_ORDERS | {
 }
 _TEXT_ORDERS = {Type.BYTE_ARRAY: Order.ORDER_BYTES}
 
-# Orders by logical and physical type; other logical types have no order.
+# Orders by logical and physical type. Other logical types have no order.
 _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     String: _TEXT_ORDERS,
     Enum: _TEXT_ORDERS,
@@ -51,9 +52,9 @@ _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     Float16: {Type.FIXED_LEN_BYTE_ARRAY: Order.ORDER_FLOAT16},
 }
 
-# Bytes of a bound.
+# Bytes that a bound has, by physical type.
 _BOUND_LENGTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
-LONGEST_BOUND = 0x7FFFFFFF      # bytes of a BYTE_ARRAY bound
+LONGEST_BOUND = 0x7FFFFFFF      # most bytes that a BYTE_ARRAY bound may have
 
 LAST_BEFORE_SURROGATES = 0xD7FF
 FIRST_AFTER_SURROGATES = 0xE000
@@ -61,14 +62,14 @@ LAST_CODE_POINT = 0x10FFFF
 
 
 def order_of(column_type: ColumnType) -> Order:
-    """The order of a column's values under TypeDefinedOrder (parquet.thrift, ColumnOrder).
+    """Return the order in which a column's values are under TypeDefinedOrder (parquet.thrift, ColumnOrder).
 
     Args:
         column_type: physical and logical type.
 
     Returns:
-        ORDER_NONE where the specification defines no order, or writers disagree about the order: INTERVAL, INT96, always-null
-        columns, logical types unknown to fastpq.
+        ORDER_NONE if the specification defines no order, or if writers disagree about it. This is so for INTERVAL, for INT96, for
+        always-null columns, and for logical types that fastpq does not know.
     """
     logical = column_type.logical
     if logical is None:
@@ -81,9 +82,10 @@ def order_of(column_type: ColumnType) -> Order:
 
 
 def bound_lengths(column_type: ColumnType) -> tuple[int, int]:
-    """Shortest and longest bound of a column, in bytes.
+    """Return the lengths in bytes of the shortest and the longest bound that a column may have.
 
-    Bounds of FIXED_LEN_BYTE_ARRAY without logical type may be shorter than the values: prefixes are in the order of the values.
+    Bounds on a FIXED_LEN_BYTE_ARRAY column without logical type may be shorter than the values, because prefixes have the same
+    order as the values.
     """
     longest = _BOUND_LENGTHS.get(column_type.physical, LONGEST_BOUND)
     if column_type.physical != Type.FIXED_LEN_BYTE_ARRAY:
@@ -94,14 +96,14 @@ def bound_lengths(column_type: ColumnType) -> tuple[int, int]:
 
 
 def truncate_min(value: bytes, length: int, utf8: bool) -> tuple[bytes, bool]:
-    """A lower bound of at most length bytes: a prefix of the value.
+    """Shorten a minimum to a lower bound with at most length bytes, which is a prefix of it.
 
-    For ORDER_BYTES only: a prefix of a decimal is no bound.
+    Only for ORDER_BYTES, because a decimal's prefix is not a bound.
 
     Args:
         value: the minimum.
-        length: greatest size of the bound, in bytes.
-        utf8: keep whole code points of a value of valid UTF-8; at least one, of any length.
+        length: the bound's largest size in bytes.
+        utf8: whether to keep whole code points if the value is valid UTF-8. At least one is kept, however long it is.
 
     Returns:
         (the bound, whether the bound is the minimum itself (is_min_value_exact)).
@@ -113,18 +115,18 @@ def truncate_min(value: bytes, length: int, utf8: bool) -> tuple[bytes, bool]:
 
 
 def truncate_max(value: bytes, length: int, utf8: bool) -> tuple[bytes | None, bool]:
-    """An upper bound of at most length bytes: a prefix of the value, its last byte or code point incremented.
+    """Shorten a maximum to an upper bound with at most length bytes: a prefix whose last byte or code point is incremented.
 
-    A last byte of 0xFF, or a last code point with a longer successor, is dropped, and the byte or code point before is
-    incremented instead. For ORDER_BYTES only, as truncate_min.
+    If the last byte is 0xFF, or the last code point has a longer successor, it is dropped, and the byte or code point before it
+    is incremented instead. Only for ORDER_BYTES, like truncate_min.
 
     Args:
         value: the maximum.
-        length: greatest size of the bound, in bytes.
-        utf8: keep whole code points of a value of valid UTF-8; at least one, of any length.
+        length: the bound's largest size in bytes.
+        utf8: whether to keep whole code points if the value is valid UTF-8. At least one is kept, however long it is.
 
     Returns:
-        (the bound, or None where no upper bound is short enough; whether the bound is the maximum itself (is_max_value_exact)).
+        (the bound or None if no upper bound is short enough, whether the bound is the maximum itself (is_max_value_exact)).
     """
     if len(value) <= length:
         return value, True
@@ -150,7 +152,7 @@ def _prefix(value: bytes, length: int, utf8: bool) -> bytes:
 
 
 def _continues(byte: int) -> bool:
-    """Whether a byte of UTF-8 is a continuation byte: any byte of a code point but the first."""
+    """Return whether a byte continues a UTF-8 code point, which means that it is not its first byte."""
     return byte & 0xC0 == 0x80
 
 
@@ -163,10 +165,10 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def _next_bytes(prefix: bytes) -> bytes | None:
-    kept = prefix.rstrip(b"\xff")
-    if not kept:
+    stem = prefix.rstrip(b"\xff")
+    if not stem:
         return None
-    return kept[:-1] + bytes([kept[-1] + 1])
+    return stem[:-1] + bytes([stem[-1] + 1])
 
 
 def _next_text(prefix: str) -> bytes | None:

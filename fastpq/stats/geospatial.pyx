@@ -1,15 +1,16 @@
-"""Statistics of GEOMETRY and GEOGRAPHY columns: bounding box and types of their WKB values (Geospatial.md, "Statistics").
+"""Statistics for GEOMETRY and GEOGRAPHY columns: the WKB values' bounding box and geometry types (Geospatial.md, "Statistics").
 
 Values are ISO WKB in either byte order, in two to four dimensions: Point to GeometryCollection, PolyhedralSurface, TIN and
-Triangle, and the curves of SQL/MM. EWKB is refused: the specification has no EWKB flags.
+Triangle, and the curves that SQL/MM defines. EWKB is refused because the specification has no EWKB flags.
 
-A box is given where the points of the values bound the whole geometries:
+There is a box only if the points in the values bound the whole geometries:
 
-- NaN coordinates count in no dimension. Without any X or any Y there is no box; without Z or M the box has no Z or M.
-- Arcs extend beyond their points: no box for a CircularString, nor for a geometry with a CircularString inside.
-- The edges of a GEOGRAPHY extend beyond their ends, over the poles or the antimeridian: no box but for points. Nor is there a
-  box when a point lies outside 180 degrees of longitude or 90 of latitude.
-- The box of points of a GEOGRAPHY crosses the antimeridian where the box becomes narrower thereby.
+- NaN coordinates count in no dimension. If no value has an X or no value has a Y, there is no box. Without Z or M, the box has no
+  Z or M.
+- Arcs extend beyond their points. There is no box for a CircularString, nor for a geometry with a CircularString inside.
+- The edges in a GEOGRAPHY may extend beyond their ends, over the poles or the antimeridian. There is a box only for points. Even
+  then there is none if a point lies outside 180 degrees longitude or 90 degrees latitude.
+- A GEOGRAPHY's box for points crosses the antimeridian if this makes it narrower.
 """
 
 from libc.math cimport INFINITY
@@ -23,7 +24,7 @@ from fastpq import format as fmt
 from fastpq.errors import SchemaError
 
 cdef enum:
-    MOST_LEVELS = 64            # collections inside each other; bounds the recursion on hostile bytes
+    MOST_LEVELS = 64            # most collections inside each other. This bounds the recursion on hostile bytes.
 
 cdef enum Wrong:
     TRUNCATED = -1
@@ -44,7 +45,7 @@ cdef dict MESSAGES = {
     TRAILING: "bytes after the end of the geometry",
 }
 
-# Content of a geometry type: one point, a list of points, a list of rings of points, or a list of geometries.
+# What a geometry type contains: one point, a list of points, a list of rings that are lists of points, or a list of geometries.
 cdef enum Shape:
     NONE
     POINT
@@ -54,7 +55,7 @@ cdef enum Shape:
 
 # Geometry types by their WKB codes.
 cdef enum:
-    TYPES = 18                  # number of codes, from 0 on
+    TYPES = 18                  # number of codes, which begin with 0
     TYPE_POINT = 1
     TYPE_MULTIPOINT = 4
     TYPE_COLLECTION = 7
@@ -64,12 +65,12 @@ cdef int[TYPES] SHAPES = [
     NONE, POINT, POINTS, RINGS, PARTS, PARTS, PARTS, PARTS,
     POINTS, PARTS, PARTS, PARTS, PARTS, NONE, NONE, PARTS, PARTS, RINGS,
 ]
-# For each geometry type, a bit for each type allowed as its part.
+# For each geometry type, a bit for each type that its parts may have.
 cdef uint32_t[TYPES] PART_TYPES = [
     0, 0, 0, 0, 1 << 1, 1 << 2, 1 << 3, 0xFFFFFFFFU,
     0, 1 << 2 | 1 << 8, 1 << 2 | 1 << 8 | 1 << 9, 1 << 2 | 1 << 8 | 1 << 9, 1 << 3 | 1 << 10, 0, 0, 1 << 3, 1 << 17 | 1 << 3, 0,
 ]
-# Coordinates of a point for each of the four dimensions: XY, XYZ, XYM, XYZM.
+# Number of coordinates that a point has in each of the four dimensions: XY, XYZ, XYM, XYZM.
 cdef int[4] WIDTHS = [2, 3, 3, 4]
 
 
@@ -114,7 +115,7 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
                 memcpy(&value, cursor.at, 8)
             cursor.at += 8
             axis = 3 if i == 2 and dimensions == 2 else i
-            if value < extent.lowest[axis]:         # false for NaN
+            if value < extent.lowest[axis]:         # False for NaN
                 extent.lowest[axis] = value
             if value > extent.highest[axis]:
                 extent.highest[axis] = value
@@ -127,9 +128,9 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
 
 
 cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int level) noexcept nogil:
-    """Read one geometry and extend extent by its points; returns 0 or a member of Wrong.
+    """Read one geometry and extend extent by its points. Return 0 or a member of Wrong.
 
-    allowed: a bit for each geometry type allowed at this place. level: number of collections around the geometry.
+    allowed: a bit for each geometry type that is allowed at this place. level: number of collections around the geometry.
     """
     cdef uint32_t code = 0, type, dimensions, count = 1, points = 0, _
     cdef int status, shape
@@ -162,7 +163,7 @@ cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int le
         return _read_points(cursor, count, dimensions, extent)
     if shape == PARTS and level >= MOST_LEVELS:
         return TOO_DEEP
-    for _ in range(count):      # a ring takes at least four bytes and a part nine: a false count ends as TRUNCATED
+    for _ in range(count):      # A ring takes at least four bytes and a part nine, so a false count ends as TRUNCATED.
         if shape == PARTS:
             status = _read_geometry(cursor, extent, PART_TYPES[type], level + 1)
         else:
@@ -189,7 +190,7 @@ cdef int _read_value(Slice value, Extent* extent) noexcept nogil:
 
 
 def are_geometries(SliceReader values not None):
-    """Whether every value is WKB, nulls left out; EWKB, which GeospatialBounds refuses, counts as WKB."""
+    """Return whether every value that is not null is WKB. EWKB counts as WKB, although GeospatialBounds refuses it."""
     cdef Slice block[SLICE_BLOCK]
     cdef Extent extent
     cdef int64_t n, i, read = 0, row = 0
@@ -211,10 +212,10 @@ def are_geometries(SliceReader values not None):
 
 
 cdef class GeospatialBounds:
-    """Collects the bounding box and the geometry types of a column's values, rows after rows.
+    """Collects the bounding box and the geometry types of a column's values, some rows at a time.
 
     Args:
-        geography: whether the column is a GEOGRAPHY; else a GEOMETRY.
+        geography: whether the column is a GEOGRAPHY. Otherwise it is a GEOMETRY.
     """
 
     def __cinit__(self, bint geography):
@@ -227,10 +228,10 @@ cdef class GeospatialBounds:
         self.extent.highest_west = -INFINITY
 
     def observe(self, SliceReader values not None, int64_t start, int64_t stop):
-        """Extend the bounds by the values in the rows [start, stop); nulls are skipped.
+        """Extend the bounds by the values in the rows [start, stop). Nulls are skipped.
 
         Raises:
-            SchemaError: a value is not ISO WKB; its row is named.
+            SchemaError: a value is not ISO WKB. The error names its row.
         """
         cdef Slice block[SLICE_BLOCK]
         cdef int64_t n, i, read = 0, row = start
@@ -256,7 +257,7 @@ cdef class GeospatialBounds:
             raise SchemaError(f"row {row} is not a geometry in WKB: {MESSAGES[status]}")
 
     def statistics(self):
-        """The GeospatialStatistics of the observed values, or None without any value."""
+        """Return the GeospatialStatistics for the observed values, or None if there is no value."""
         if not self.count:
             return None
         types = sorted(
@@ -283,7 +284,7 @@ cdef class GeospatialBounds:
         return box
 
     cdef bint _is_on_the_globe(self):
-        """Whether all values are Points or MultiPoints within the ranges of longitude and latitude."""
+        """Return whether all values are Points or MultiPoints within the ranges of longitude and latitude."""
         cdef Extent* extent = &self.extent
         cdef uint64_t points = 0x0001000100010001 * <uint64_t>(1 << TYPE_POINT | 1 << TYPE_MULTIPOINT)
         return (
@@ -292,7 +293,7 @@ cdef class GeospatialBounds:
         )
 
     cdef bint _wraps(self):
-        """Whether the box across the antimeridian is narrower than the box across longitude 0."""
+        """Return whether the box across the antimeridian is narrower than the box across longitude 0."""
         cdef Extent* extent = &self.extent
         if extent.lowest[0] >= 0 or extent.highest[0] < 0:
             return False

@@ -1,9 +1,8 @@
 # distutils: language = c
-"""Minimum, maximum and NaN count of values in the order of their column (parquet.thrift, ColumnOrder)."""
+"""Minimum, maximum and NaN count of values, compared in their column's order (parquet.thrift, ColumnOrder)."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from fastpq.encodings.comparison cimport compare_byte_strings
@@ -110,7 +109,7 @@ cdef void _min_max_rows(int order, const uint8_t* values, int64_t count, size_t 
 
 
 cdef inline uint64_t _key(int order, const uint8_t* data, size_t size) noexcept nogil:
-    # Two different keys are in the order of their values; values of ORDER_SIGNED_BYTES must have equal sizes.
+    # Two keys that differ have the same order as their values. For ORDER_SIGNED_BYTES, the values must have equal sizes.
     cdef uint64_t prefix = prefix_key(data, size)
     return prefix ^ (<uint64_t>1 << 63) if order == ORDER_SIGNED_BYTES else prefix
 
@@ -146,22 +145,6 @@ cdef void _min_max_bytes(const Slice* values, int64_t count, Slice* minimum, Sli
             high_key = key
 
 
-cdef void merge_fixed(int order, size_t width, uint8_t* minimum, uint8_t* maximum,
-                      const uint8_t* other_minimum, const uint8_t* other_maximum) noexcept nogil:
-    cdef size_t size = order_width(order) or width
-    if compare_fixed(order, other_minimum, minimum, size) < 0:
-        memcpy(minimum, other_minimum, size)
-    if compare_fixed(order, other_maximum, maximum, size) > 0:
-        memcpy(maximum, other_maximum, size)
-
-
-cdef void merge_slices(int order, Slice* minimum, Slice* maximum, Slice other_minimum, Slice other_maximum) noexcept nogil:
-    if compare_slices(order, other_minimum, minimum[0]) < 0:
-        minimum[0] = other_minimum
-    if compare_slices(order, other_maximum, maximum[0]) > 0:
-        maximum[0] = other_maximum
-
-
 cdef int compare_fixed(int order, const uint8_t* left, const uint8_t* right, size_t width) noexcept nogil:
     if order == ORDER_INT32:
         return compare_int32(left, right)
@@ -191,7 +174,7 @@ cdef int compare_slices(int order, Slice left, Slice right) noexcept nogil:
 
 
 cdef inline int _compare_signed(Slice left, Slice right) noexcept nogil:
-    # An empty value is the number zero. Leading bytes of the sign are skipped; then the longer number is farther from zero.
+    # An empty value is the number zero. Leading sign bytes are skipped. Then the longer number is farther from zero.
     cdef bint negative = left.size > 0 and left.data[0] >= 0x80
     cdef bint right_negative = right.size > 0 and right.data[0] >= 0x80
     if negative != right_negative:
@@ -210,62 +193,8 @@ cdef inline Slice _without_sign_bytes(Slice value, uint8_t sign) noexcept nogil:
     return value
 
 
-def min_max(int order, const uint8_t[::1] values not None, Py_ssize_t width=0):
-    """Minimum and maximum of values of one size.
-
-    Args:
-        order: an Order.
-        values: uint8, the values one after another, as in PLAIN (booleans: one byte each).
-        width: bytes of one value; matters for ORDER_BYTES and ORDER_SIGNED_BYTES alone.
-
-    Returns:
-        (number of values without NaNs, minimum, maximum); the bounds are None where the number is 0.
-
-    Raises:
-        ValueError: the size of values is no multiple of the width.
-    """
-    cdef size_t size = order_width(order) or max(width, 0)
-    if order == ORDER_NONE or size == 0 or values.shape[0] == 0:
-        return 0, None, None
-    if <size_t>values.shape[0] % size:
-        raise ValueError(f"{values.shape[0]} bytes are not values of {size} bytes")
-    cdef bytearray minimum = bytearray(size), maximum = bytearray(size)
-    cdef uint8_t[::1] low = minimum, high = maximum
-    cdef int64_t count
-    with nogil:
-        count = min_max_fixed(order, &values[0], values.shape[0] // <Py_ssize_t>size, size, &low[0], &high[0])
-    if count == 0:
-        return 0, None, None
-    return count, bytes(minimum), bytes(maximum)
-
-
-def min_max_of(int order, list values not None):
-    """Minimum and maximum of values of variable length.
-
-    Args:
-        order: ORDER_BYTES or ORDER_SIGNED_BYTES.
-        values: list of bytes.
-
-    Returns:
-        As min_max does.
-    """
-    cdef Py_ssize_t size = len(values), i
-    cdef Slice* slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
-    cdef Slice minimum, maximum
-    if slices == NULL:
-        raise MemoryError
-    try:
-        for i in range(size):
-            slices[i] = _slice(values[i])
-        if min_max_slices(order, slices, size, &minimum, &maximum) == 0:
-            return 0, None, None
-        return size, minimum.data[:minimum.size], maximum.data[:maximum.size]
-    finally:
-        free(slices)
-
-
 cpdef int compare(int order, bytes left, bytes right) except? -2:
-    """-1, 0 or 1: left is less than, equal to or greater than right.
+    """Return -1, 0 or 1 if left is less than, equal to or greater than right.
 
     Args:
         order: an Order.
@@ -273,7 +202,7 @@ cpdef int compare(int order, bytes left, bytes right) except? -2:
         right: another value.
 
     Raises:
-        ValueError: the size of a value is not the size of its order.
+        ValueError: a value does not have the size that the order demands.
     """
     cdef Py_ssize_t width = <Py_ssize_t>order_width(order)
     if left is None or right is None:
@@ -285,35 +214,16 @@ cpdef int compare(int order, bytes left, bytes right) except? -2:
     return compare_slices(order, _slice(left), _slice(right))
 
 
-def merge_bounds(int order, tuple bounds not None, tuple other not None):
-    """The bounds of the values of two pages or chunks together.
-
-    Args:
-        order: an Order.
-        bounds: (minimum, maximum) of the first page or chunk, values as for compare.
-        other: (minimum, maximum) of the second.
-
-    Returns:
-        (minimum, maximum).
-
-    Raises:
-        ValueError: as compare does.
-    """
-    minimum = bounds[0] if compare(order, bounds[0], other[0]) <= 0 else other[0]
-    maximum = bounds[1] if compare(order, bounds[1], other[1]) >= 0 else other[1]
-    return minimum, maximum
-
-
 def extreme(int order, list bounds not None, int sign):
-    """The smallest or largest of bounds.
+    """Return the smallest or largest bound.
 
     Args:
         order: an Order.
-        bounds: values as for compare, or None for an unknown bound, ignored.
+        bounds: values as for compare. An unknown bound is None and is ignored.
         sign: -1 for the smallest, 1 for the largest.
 
     Returns:
-        One of the bounds, or None where all are None.
+        One of the bounds, or None if all are None.
     """
     cdef bytes bound
     found = None
@@ -324,9 +234,9 @@ def extreme(int order, list bounds not None, int sign):
 
 
 def is_monotonic(int order, list bounds not None, int sign):
-    """Whether bounds ascend (sign 1) or descend (-1), equal ones allowed.
+    """Return whether bounds ascend (sign 1) or descend (-1). Equal bounds are allowed.
 
-    Args, raises: as compare; bounds is a list of bytes.
+    Args, raises: as compare, but bounds is a list of bytes.
     """
     cdef Py_ssize_t i
     for i in range(1, len(bounds)):
@@ -336,9 +246,9 @@ def is_monotonic(int order, list bounds not None, int sign):
 
 
 def exceed(int order, list left not None, list right not None):
-    """Whether any bound of one list exceeds the bound of the same place in another list.
+    """Return whether any bound in one list exceeds the bound at the same place in another list.
 
-    Args, raises: as compare; left and right are lists of bytes of one length.
+    Args, raises: as compare, but left and right are two lists of bytes that are equally long.
     """
     cdef Py_ssize_t i
     if len(left) != len(right):
@@ -350,7 +260,7 @@ def exceed(int order, list left not None, list right not None):
 
 
 def nan_count(int order, const uint8_t[::1] values not None):
-    """The number of NaNs among values; 0 for orders other than floats.
+    """Return the number of NaNs among values. It is 0 for an order that is not for floats.
 
     Args:
         order: an Order.

@@ -1,9 +1,9 @@
-"""The VARIANT logical type: encoding and decoding of values and columns (VariantEncoding.md), shredding of columns into typed
-columns, and reassembly of shredded columns (VariantShredding.md).
+"""The logical type VARIANT: encoding and decoding (VariantEncoding.md), and shredding into typed columns (VariantShredding.md).
 
-value and variant_column are the public classes. wire checks encoded variants; decode, encode, json_input and json_output convert
-them. inference proposes a shredding_schema, shredding splits values into the trees of shredded, reassembly joins them again, and
-storage converts trees to and from the struct columns of files.
+value and variant_column have the public classes. wire checks encoded variants. decode, encode, json_input and json_output convert
+them. shredding_schema defines shredding schemas, inference proposes one, and shredding_choice applies one to each column that is
+written. shredding splits values into column trees (shredded), and reassembly joins them again. storage converts these trees to
+and from the struct columns that files use.
 """
 
 from fastpq.schema.variant_kinds import MAX_DEPTH, Kind, Primitive

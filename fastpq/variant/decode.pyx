@@ -1,4 +1,4 @@
-"""Decoding of variants to Python objects, one value or a column at a time."""
+"""Decoder that turns variants into Python objects, for one value or a column."""
 
 from cpython.datetime cimport import_datetime, timedelta_new
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -8,33 +8,9 @@ from libc.string cimport memcpy
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.wire cimport (
-    ARRAY,
-    KIND_BINARY,
-    KIND_DATE,
-    KIND_DECIMAL4,
-    KIND_DECIMAL16,
-    KIND_DOUBLE,
-    KIND_FALSE,
-    KIND_FLOAT,
-    KIND_INT8,
-    KIND_INT64,
-    KIND_NULL,
-    KIND_STRING,
-    KIND_TIME,
-    KIND_TIMESTAMP,
-    KIND_TIMESTAMP_NTZ,
-    KIND_TRUE,
-    KIND_UUID,
-    PRIMITIVE,
-    SHORT_STRING,
-    Container,
-    Metadata,
-    check_whole,
-    child_at,
-    id_at,
-    open_container,
-    raise_wrong,
-    text_of,
+    ARRAY, KIND_BINARY, KIND_DATE, KIND_DECIMAL4, KIND_DECIMAL16, KIND_DOUBLE, KIND_FALSE, KIND_FLOAT, KIND_INT8, KIND_INT64,
+    KIND_NULL, KIND_STRING, KIND_TIME, KIND_TIMESTAMP, KIND_TIMESTAMP_NTZ, KIND_TRUE, KIND_UUID, PRIMITIVE, SHORT_STRING,
+    Container, Metadata, check_whole, child_at, id_at, open_container, raise_wrong, text_of,
 )
 
 import datetime
@@ -67,7 +43,7 @@ cdef tuple KINDS_BY_ID = tuple(Kind)
 
 
 cdef object number(const uint8_t* data, int kind):
-    """The stored number of an integer, a date, a time or a timestamp."""
+    """Return the number that is stored for an integer, a date, a time or a timestamp."""
     if KIND_INT8 <= kind <= KIND_INT64:
         return variant_signed(data + 1, INTEGER_WIDTHS[kind - KIND_INT8])
     return variant_signed(data + 1, 4 if kind == KIND_DATE else 8)
@@ -90,7 +66,7 @@ cdef object _floating(const uint8_t* data, int kind):
 
 
 cdef object _moment(const uint8_t* data, int kind):
-    """A date, or a time or timestamp of microseconds; a Primitive outside the range of Python's types."""
+    """Return a date, or a time or timestamp that is stored in microseconds. A Primitive if Python's types cannot hold it."""
     cdef int64_t units = variant_signed(data + 1, 4 if kind == KIND_DATE else 8)
     cdef int64_t day = units, rest = 0
     if kind != KIND_DATE:
@@ -131,7 +107,7 @@ cdef object _primitive(const uint8_t* data, int kind):
 
 
 cdef object _typed(const uint8_t* data, int kind):
-    """A primitive of a checked value, always as a Primitive."""
+    """Return a checked primitive value, always as a Primitive."""
     if KIND_DATE <= kind <= KIND_TIMESTAMP_NTZ or kind == KIND_TIME:
         return Primitive(KINDS_BY_ID[kind], number(data, kind))
     value = _primitive(data, kind)
@@ -139,7 +115,7 @@ cdef object _typed(const uint8_t* data, int kind):
 
 
 cdef object to_python(Metadata metadata, const uint8_t* data, bint typed):
-    """A checked value as Python objects."""
+    """Return a checked value as Python objects."""
     cdef Container container
     cdef Slice text
     cdef uint32_t i
@@ -159,71 +135,47 @@ cdef object to_python(Metadata metadata, const uint8_t* data, bint typed):
     }
 
 
-# A reference to the Metadata of the value decoded last, or NULL; values in sequence often have the same metadata. A decode takes
-# the reference out and puts it back: no two threads use a Metadata at a time.
-cdef void* last = NULL
+# A reference to the last converted value's Metadata, or NULL. The next value often has the same metadata. `convert_value` takes
+# the reference out and puts it back, so that two threads never use one Metadata at the same time.
+cdef void* cached = NULL
 
 
-cdef Metadata take_last():
-    cdef void* taken = exchange_pointer(&last, NULL)
+cdef Metadata take_cached():
+    cdef void* pointer = exchange_pointer(&cached, NULL)
     cdef Metadata names
-    if taken == NULL:
+    if pointer == NULL:
         return Metadata()
-    names = <Metadata>taken
-    Py_DECREF(names)            # the reference of `last`
+    names = <Metadata>pointer
+    Py_DECREF(names)            # the reference that the cache had
     return names
 
 
-cdef int keep_last(Metadata names) except -1:
-    cdef void* before
+cdef int put_cached(Metadata names) except -1:
+    cdef void* previous
     Py_INCREF(names)
-    before = exchange_pointer(&last, <void*>names)
-    if before != NULL:
-        Py_DECREF(<Metadata>before)
+    previous = exchange_pointer(&cached, <void*>names)
+    if previous != NULL:
+        Py_DECREF(<Metadata>previous)
     return 0
 
 
-def decode(bytes metadata not None, bytes value not None, bint typed=False):
-    """Decode one variant to Python objects.
-
-    Args:
-        metadata, value: bytes of the variant.
-        typed: whether to return every primitive as a ``Primitive``, with its exact type.
-
-    Returns:
-        Python objects of the types listed in ``fastpq.schema.variant_kinds``.
-
-    Raises:
-        FormatError: the bytes break VariantEncoding.md.
-        LimitError: arrays and objects are nested deeper than MAX_DEPTH.
-    """
-    cdef Metadata names = take_last()
-    cdef Slice bytes_ = Slice(<const uint8_t*><const char*>metadata, len(metadata))
-    names.load(bytes_, metadata, "the metadata")
+cdef object convert_value(bytes metadata, bytes value, Conversion convert, void* state):
+    cdef Metadata names = take_cached()
+    names.load(Slice(<const uint8_t*><const char*>metadata, len(metadata)), metadata, "the metadata")
     raise_wrong(check_whole(&names.names, Slice(<const uint8_t*><const char*>value, len(value)), False), "the value")
-    decoded = to_python(names, <const uint8_t*><const char*>value, typed)
-    keep_last(names)
-    return decoded
+    converted_value = convert(names, <const uint8_t*><const char*>value, state)
+    put_cached(names)
+    return converted_value
 
 
-def decode_rows(SliceReader metadata not None, SliceReader value not None, bint typed=False):
-    """Decode the variants of a column to Python objects; None for a null value.
-
-    Args:
-        metadata, value: readers of metadata and values, of equal length.
-        typed: as for decode.
-
-    Raises:
-        FormatError: a row breaks VariantEncoding.md; the error names the row.
-        LimitError: arrays and objects are nested deeper than MAX_DEPTH.
-    """
+cdef list convert_rows(SliceReader metadata, SliceReader value, Conversion convert, void* state):
     cdef Slice names[SLICE_BLOCK]
     cdef Slice values[SLICE_BLOCK]
     cdef Metadata dictionary = Metadata()
     cdef int64_t start = 0, n, i, status
     cdef list rows = []
     if metadata.count != value.count:
-        raise SchemaError(f"{metadata.count} metadata for {value.count} values")
+        raise SchemaError(f"there are {metadata.count} metadata for {value.count} values")
     while start < value.count:
         n = min(<int64_t>SLICE_BLOCK, value.count - start)
         raise_status(metadata.read(start, n, names))
@@ -237,6 +189,41 @@ def decode_rows(SliceReader metadata not None, SliceReader value not None, bint 
             status = check_whole(&dictionary.names, values[i], False)
             if status < 0:
                 raise_wrong(status, f"the variant of row {start + i}")
-            rows.append(to_python(dictionary, values[i].data, typed))
+            rows.append(convert(dictionary, values[i].data, state))
         start += n
     return rows
+
+
+cdef object _to_python(Metadata names, const uint8_t* data, void* typed):
+    return to_python(names, data, (<bint*>typed)[0])
+
+
+def decode(bytes metadata not None, bytes value not None, bint typed=False):
+    """Decode one variant to Python objects.
+
+    Args:
+        metadata, value: the variant's two parts.
+        typed: whether to return every primitive as a ``Primitive``, with its exact type.
+
+    Returns:
+        Python objects, with the types that ``fastpq.schema.variant_kinds`` lists.
+
+    Raises:
+        FormatError: the bytes break VariantEncoding.md.
+        LimitError: arrays and objects are nested deeper than MAX_DEPTH levels.
+    """
+    return convert_value(metadata, value, _to_python, &typed)
+
+
+def decode_rows(SliceReader metadata not None, SliceReader value not None, bint typed=False):
+    """Decode a column's variants to Python objects. A null value is None.
+
+    Args:
+        metadata, value: readers for the metadata and the values, which have equal length.
+        typed: as in decode.
+
+    Raises:
+        FormatError: a row breaks VariantEncoding.md. The error names the row.
+        LimitError: arrays and objects are nested deeper than MAX_DEPTH levels.
+    """
+    return convert_rows(metadata, value, _to_python, &typed)

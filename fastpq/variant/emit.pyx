@@ -1,4 +1,4 @@
-"""Writing the parts of the Variant encoding, each in the fewest bytes allowed (VariantEncoding.md)."""
+"""Functions that append encoded variants to growing memory, in as few bytes as possible (VariantEncoding.md)."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort, realloc
@@ -7,25 +7,16 @@ from libc.string cimport memcpy, memmove
 from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 from fastpq.variant.wire cimport (
-    ARRAY,
-    KIND_INT8,
-    KIND_INT16,
-    KIND_INT32,
-    KIND_INT64,
-    KIND_STRING,
-    NO_ROOM,
-    OBJECT,
-    SHORT_STRING,
-    TOO_LARGE,
+    ARRAY, KIND_INT8, KIND_INT16, KIND_INT32, KIND_INT64, KIND_STRING, NO_ROOM, OBJECT, SHORT_STRING, TOO_LARGE,
 )
 
 cdef extern from "c/variant.h" nogil:
     void variant_store(uint8_t* p, uint32_t value, int width)
     int variant_width(uint32_t value)
 
-cdef size_t LARGEST = 0x7FFFFFFF        # most bytes of a variant, a BYTE_ARRAY value
+cdef size_t LARGEST = 0x7FFFFFFF        # bytes in the largest variant, which is stored as a BYTE_ARRAY value
 cdef enum:
-    LONGEST_SHORT_STRING = 63           # bytes; the length has 6 bits
+    LONGEST_SHORT_STRING = 63           # in bytes, because the length has 6 bits
 
 
 cdef void bytes_free(Bytes* bytes) noexcept nogil:
@@ -93,7 +84,7 @@ cdef int64_t put_text(Bytes* out, int kind, Slice text) noexcept nogil:
 
 
 cdef uint8_t* _make_room(Bytes* out, size_t start, size_t header) noexcept nogil:
-    """Insert room for a header at start, before the bytes already written; returns the header's start."""
+    """Insert room for a header at start, and return a pointer to it. The bytes that were there move to the end of the header."""
     cdef size_t size = out.size - start
     if bytes_add(out, header) == NULL:
         return NULL

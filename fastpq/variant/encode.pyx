@@ -1,4 +1,4 @@
-"""Encoding of Python objects as variants (VariantEncoding.md)."""
+"""Encoder that turns Python objects into variants (VariantEncoding.md)."""
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -7,37 +7,12 @@ from libc.stdlib cimport free, malloc
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
 from fastpq.variant.emit cimport (
-    Bytes,
-    Field,
-    bytes_free,
-    finish_array,
-    finish_object,
-    put_decimal,
-    put_integer,
-    put_metadata,
-    put_primitive,
-    put_text,
+    Bytes, Field, bytes_free, finish_array, finish_object, put_decimal, put_integer, put_metadata, put_primitive, put_text,
 )
 from fastpq.variant.wire cimport (
-    DEPTH_LIMIT,
-    KIND_BINARY,
-    KIND_DATE,
-    KIND_DECIMAL4,
-    KIND_DECIMAL8,
-    KIND_DECIMAL16,
-    KIND_DOUBLE,
-    KIND_FALSE,
-    KIND_FLOAT,
-    KIND_NULL,
-    KIND_STRING,
-    KIND_TIME,
-    KIND_TIMESTAMP,
-    KIND_TIMESTAMP_NTZ,
-    KIND_TIMESTAMP_NTZ_NANOS,
-    KIND_TRUE,
-    KIND_UUID,
-    TOO_DEEP,
-    raise_wrong,
+    DEPTH_LIMIT, KIND_BINARY, KIND_DATE, KIND_DECIMAL4, KIND_DECIMAL8, KIND_DECIMAL16, KIND_DOUBLE, KIND_FALSE, KIND_FLOAT,
+    KIND_NULL, KIND_STRING, KIND_TIME, KIND_TIMESTAMP, KIND_TIMESTAMP_NTZ, KIND_TIMESTAMP_NTZ_NANOS, KIND_TRUE, KIND_UUID,
+    TOO_DEEP, raise_wrong,
 )
 
 import datetime
@@ -55,21 +30,21 @@ cdef object EPOCH = datetime.datetime(1970, 1, 1)
 cdef object EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 cdef object MICROSECOND = datetime.timedelta(microseconds=1)
 cdef int EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
-cdef object LEAST_INT64 = -(1 << 63), BEYOND_INT64 = 1 << 63
-# Bytes of integers, dates, times and timestamps, by type.
+cdef object LEAST_INT64 = -(1 << 63), LARGEST_INT64 = (1 << 63) - 1
+# Bytes that an integer, a date, a time or a timestamp takes after its first byte, by type.
 cdef dict WIDTHS = {
     Kind.INT8: 1, Kind.INT16: 2, Kind.INT32: 4, Kind.INT64: 8, Kind.DATE: 4, Kind.TIME: 8, Kind.TIMESTAMP: 8,
     Kind.TIMESTAMP_NTZ: 8, Kind.TIMESTAMP_NANOS: 8, Kind.TIMESTAMP_NTZ_NANOS: 8,
 }
-# Type, bytes and most digits of each decimal type, from the narrowest.
+# Each decimal type, narrowest first: kind, bytes for the unscaled number, most digits.
 cdef tuple DECIMALS = ((KIND_DECIMAL4, 4, 9), (KIND_DECIMAL8, 8, 18), (KIND_DECIMAL16, 16, 38))
 
 
 cdef class Encoder:
-    """An encoder of many values into one run of bytes, with one dictionary of field names.
+    """An encoder that writes many values one after another. They share one field name dictionary.
 
     Args:
-        names: all field names of the values, in the order of the dictionary.
+        names: all field names that the values have, in dictionary order.
     """
 
     cdef Bytes out
@@ -84,16 +59,16 @@ cdef class Encoder:
         bytes_free(&self.out)
 
     def add(self, value):
-        """Encode one value; returns the bytes of all values so far."""
+        """Encode one value, and return the size of all values so far, in bytes."""
         self._put(value, 0)
         return self.out.size
 
     def metadata(self):
-        """The metadata of all names, marked as sorted where the names are sorted."""
+        """Return encoded metadata with all names. The flag sorted_strings is set if they are sorted."""
         return _metadata(self.names)
 
     def take(self):
-        """All values, one after the other, as bytes."""
+        """Return all encoded values, one after another."""
         return (<const char*>self.out.data)[:self.out.size] if self.out.size else b""
 
     cdef int _raise(self, int64_t status) except -1:
@@ -126,7 +101,7 @@ cdef class Encoder:
         return self._raise(put_text(&self.out, KIND_STRING, text))
 
     cdef int _int(self, value) except -1:
-        if LEAST_INT64 <= value < BEYOND_INT64:
+        if LEAST_INT64 <= value <= LARGEST_INT64:
             return self._raise(put_integer(&self.out, value))
         return self._decimal(value, 0, None)
 
@@ -134,28 +109,28 @@ cdef class Encoder:
         return self._raise(put_primitive(&self.out, KIND_DOUBLE, &value, 8))
 
     cdef int _number(self, int kind, value, int width) except -1:
-        """Encode an integer of width bytes after the type."""
+        """Encode an integer in `width` bytes after the type."""
         cdef int64_t limit = <int64_t>((<uint64_t>1 << (8 * width - 1)) - 1)
         if not -limit - 1 <= value <= limit:
-            raise SchemaError(f"{value} does not fit a variant's {Kind(kind).name.lower()}")
+            raise SchemaError(f"{value} does not fit the variant type {Kind(kind).name.lower()}")
         cdef int64_t number = value
         return self._raise(put_primitive(&self.out, kind, &number, width))
 
-    cdef int _decimal(self, unscaled, int scale, asked) except -1:
-        """Encode as the requested decimal type, or as the narrowest one with room for the digits and the scale."""
+    cdef int _decimal(self, unscaled, int scale, requested_kind) except -1:
+        """Encode a decimal as the requested type, or else as the narrowest type that can hold its digits and scale."""
         digits = len(str(abs(unscaled))) if abs(unscaled).bit_length() <= 128 else MAX_DIGITS + 1
         for kind, width, most in DECIMALS:
-            if max(digits, scale) <= most and asked in (None, kind):
+            if max(digits, scale) <= most and requested_kind in (None, kind):
                 raw = unscaled.to_bytes(width, "little", signed=True)
                 return self._raise(put_decimal(&self.out, kind, scale, <const char*><bytes>raw, width))
-        raise SchemaError(f"a decimal of {digits} digits and scale {scale} does not fit a variant's")
+        raise SchemaError(f"a decimal of {digits} digits and scale {scale} does not fit a variant")
 
-    cdef int _decimal_object(self, value, asked) except -1:
+    cdef int _decimal_object(self, value, requested_kind) except -1:
         sign, digits, exponent = value.as_tuple()
         if not isinstance(exponent, int) or exponent < -MAX_DIGITS or len(digits) + exponent > MAX_DIGITS:
-            raise SchemaError(f"{value} is no decimal of at most {MAX_DIGITS} digits and scale")
+            raise SchemaError(f"{value} is not a decimal whose digits and scale are at most {MAX_DIGITS}")
         unscaled = int("".join(map(str, digits))) * 10 ** max(exponent, 0)
-        return self._decimal(-unscaled if sign else unscaled, max(-exponent, 0), asked)
+        return self._decimal(-unscaled if sign else unscaled, max(-exponent, 0), requested_kind)
 
     cdef int _array(self, values, int depth) except -1:
         cdef size_t start = self.out.size
@@ -185,7 +160,7 @@ cdef class Encoder:
         if fields == NULL:
             raise MemoryError("a variant")
         try:
-            for name in _sorted(values):        # by code points, the same order as by UTF-8 bytes
+            for name in sorted_names(values):
                 fields[i].start = <uint32_t>(self.out.size - start)
                 fields[i].id = self.ids[name]
                 self._put(values[name], depth + 1)
@@ -196,7 +171,7 @@ cdef class Encoder:
         return 0
 
     cdef int _other(self, value) except -1:
-        """Encode a value of a less frequent type; raises SchemaError for unknown types."""
+        """Encode a value of a type that ``_put`` leaves to this method. Raise SchemaError if a variant cannot hold it."""
         if isinstance(value, Primitive):
             return self._primitive(value)
         if isinstance(value, decimal.Decimal):
@@ -211,15 +186,13 @@ cdef class Encoder:
             return self._time(value)
         if isinstance(value, uuid.UUID):
             return self._raise(put_primitive(&self.out, KIND_UUID, <const char*><bytes>value.bytes, 16))
-        if isinstance(value, np.generic):
-            return self._numpy(value)
         if isinstance(value, str):
             return self._text(str(value))
         if isinstance(value, int):
             return self._int(int(value))
         if isinstance(value, float):
             return self._float(value)
-        raise SchemaError(f"a {type(value).__module__}.{type(value).__qualname__}, which no variant holds")
+        return self._numpy(value)
 
     cdef int _binary(self, bytes value) except -1:
         cdef Slice text = Slice(<const uint8_t*><const char*>value, len(value))
@@ -227,18 +200,19 @@ cdef class Encoder:
 
     cdef int _datetime(self, value) except -1:
         if type(value) is not datetime.datetime and getattr(value, "nanosecond", 0):
-            raise SchemaError(f"{value!r} has nanoseconds: give a Primitive of TIMESTAMP_NANOS or TIMESTAMP_NTZ_NANOS")
+            raise SchemaError(f"{value!r} has nanoseconds: use a Primitive of TIMESTAMP_NANOS or TIMESTAMP_NTZ_NANOS")
         if value.utcoffset() is None:
             return self._number(KIND_TIMESTAMP_NTZ, (value.replace(tzinfo=None) - EPOCH) // MICROSECOND, 8)
         return self._number(KIND_TIMESTAMP, (value - EPOCH_UTC) // MICROSECOND, 8)
 
     cdef int _time(self, value) except -1:
         if value.tzinfo is not None:
-            raise SchemaError("a time with a time zone, which no variant holds")
+            raise SchemaError("a variant cannot hold a time with a time zone")
         seconds = (value.hour * 60 + value.minute) * 60 + value.second
         return self._number(KIND_TIME, seconds * 1_000_000 + value.microsecond, 8)
 
     cdef int _numpy(self, value) except -1:
+        """Encode a NumPy scalar that is not a Python float, text or bytes too. Raise SchemaError for all other values."""
         cdef float narrow
         if isinstance(value, np.datetime64):
             return self._datetime64(value)
@@ -249,13 +223,7 @@ cdef class Encoder:
         if isinstance(value, (np.float32, np.float16)):
             narrow = value
             return self._raise(put_primitive(&self.out, KIND_FLOAT, &narrow, 4))
-        if isinstance(value, np.float64):
-            return self._float(value)
-        if isinstance(value, np.str_):
-            return self._text(str(value))
-        if isinstance(value, np.bytes_):
-            return self._binary(bytes(value))
-        raise SchemaError(f"a {type(value).__module__}.{type(value).__qualname__}, which no variant holds")
+        raise SchemaError(f"a variant cannot hold a {type(value).__module__}.{type(value).__qualname__}")
 
     cdef int _datetime64(self, value) except -1:
         unit = np.datetime_data(value.dtype)[0]
@@ -267,11 +235,11 @@ cdef class Encoder:
             return self._number(KIND_TIMESTAMP_NTZ_NANOS, int(value.astype(np.int64)), 8)
         in_microseconds = value.astype("M8[us]")
         if in_microseconds.astype(value.dtype) != value or unit in ("ps", "fs", "as", "ns"):
-            raise SchemaError(f"{value!r} is no timestamp of a variant")
+            raise SchemaError(f"a variant cannot hold the timestamp {value!r}")
         return self._number(KIND_TIMESTAMP_NTZ, int(in_microseconds.astype(np.int64)), 8)
 
     cdef int _primitive(self, value) except -1:
-        """Encode a Primitive, in its own type; raises SchemaError for a value of another type."""
+        """Encode a Primitive as its own type. Raise SchemaError if its value has another type."""
         kind, inner = Kind(value.kind), value.value
         if kind in WIDTHS and type(inner) is int:
             return self._number(kind, inner, WIDTHS[kind])
@@ -289,7 +257,7 @@ cdef class Encoder:
             return self._binary(inner)
         if kind == Kind.UUID and isinstance(inner, uuid.UUID):
             return self._other(inner)
-        raise SchemaError(f"a {type(inner).__name__} is no value of a variant's {kind.name.lower()}")
+        raise SchemaError(f"the variant type {kind.name.lower()} cannot hold a {type(inner).__name__}")
 
 
 cdef Slice _utf8(str value) except *:
@@ -298,19 +266,27 @@ cdef Slice _utf8(str value) except *:
     try:
         data = PyUnicode_AsUTF8AndSize(value, &size)
     except UnicodeEncodeError as error:
-        raise SchemaError("text with a surrogate, which UTF-8 does not have") from error
+        raise SchemaError("a text has a surrogate, which UTF-8 cannot encode") from error
     return Slice(<const uint8_t*>data, <size_t>size)
 
 
-cdef list _sorted(values):
+cpdef list sorted_names(values):
+    """Return names sorted by code points, which gives the same order as sorting by UTF-8 bytes.
+
+    Args:
+        values: a set of names, or a dict with names as keys.
+
+    Raises:
+        SchemaError: a name is not a str.
+    """
     for name in values:
         if not isinstance(name, str):
-            raise SchemaError(f"a variant's objects have names of type str, not {type(name).__name__}")
+            raise SchemaError(f"the field names of a variant must be str, not {type(name).__name__}")
     return sorted(values)
 
 
 def collect_names(value, set names not None, int depth=0):
-    """Add the names of all objects in a value."""
+    """Add the field names in a value to a set, at all depths."""
     if isinstance(value, dict):
         if depth >= DEPTH_LIMIT:
             raise_wrong(TOO_DEEP, "a variant")
@@ -324,15 +300,6 @@ def collect_names(value, set names not None, int depth=0):
         for inner in value:
             if isinstance(inner, (dict, list, tuple)):
                 collect_names(inner, names, depth + 1)
-
-
-def sorted_names(set names not None):
-    """Names sorted by code points, for a sorted dictionary.
-
-    Raises:
-        SchemaError: a name is not a str.
-    """
-    return _sorted(names)
 
 
 def _metadata(list names not None):

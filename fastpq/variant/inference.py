@@ -1,10 +1,14 @@
-"""Inference of shredding schemas from a sample of variants (VariantShredding.md leaves the choice to the writer).
+"""Inference of shredding schemas from sampled variants. VariantShredding.md leaves the choice to the writer.
 
-A place in the values is the root, a field of an object or the elements of an array. A place gets a typed_value column where
-most values agree: at least the share ``min_agreement`` of its values, nulls left out, have one type. Other values stay in the
-value column. All integers agree, and the widest type occurring is chosen. Decimals agree with decimals and integers, and the
-chosen type has enough digits for all. Any other type agrees with itself alone. A field gets columns where at least the share
-``min_share`` of the objects have the field.
+A place in the values is the root, an object field, or an array's elements. A place gets a typed_value column if enough values at
+this place agree on a type. Their share must be at least ``min_agreement``, and nulls do not count. Values with another type stay
+in the value column.
+
+- All integers agree. The widest integer type that occurs is chosen.
+- Decimals agree with decimals and integers. The chosen type has enough digits for all of them.
+- Any other type agrees only with itself.
+
+An object field gets columns if at least the share ``min_share`` of the objects have the field.
 """
 
 from __future__ import annotations
@@ -18,11 +22,11 @@ from fastpq.schema.variant_kinds import MAX_DIGITS, Kind, Primitive
 from fastpq.variant.shredding_schema import ShreddingSchema
 from fastpq.variant.variant_column import VariantColumn
 
-DEFAULT_SAMPLE = 4096           # rows
-DEFAULT_MIN_SHARE = 0.1         # of the objects at a place
-DEFAULT_MIN_AGREEMENT = 0.9     # of the values at a place
-DEFAULT_MAX_FIELDS = 300        # of all objects together
-DEFAULT_MAX_DEPTH = 16          # levels of objects and arrays
+DEFAULT_SAMPLE = 4096           # row count
+DEFAULT_MIN_SHARE = 0.1         # share of the objects at a place
+DEFAULT_MIN_AGREEMENT = 0.9     # share of the values at a place
+DEFAULT_MAX_FIELDS = 300        # field count, all objects together
+DEFAULT_MAX_DEPTH = 16          # nesting levels (objects and arrays)
 
 _INTEGERS = {
     Kind.INT8: ColumnType(Type.INT32, logical=Integer(8, signed=True)),
@@ -56,18 +60,19 @@ def infer_schema(
     max_fields: int = DEFAULT_MAX_FIELDS,
     max_depth: int = DEFAULT_MAX_DEPTH,
 ) -> ShreddingSchema:
-    """Infer a shredding schema from the variants of a column.
+    """Infer a shredding schema from a column's variants.
 
     Args:
         column: variants.
-        sample: most rows decoded, evenly spread over the column.
-        min_share: least share of the objects at a place with a field, for the field to get columns.
-        min_agreement: least share of the values at a place with one type, for a typed_value column.
-        max_fields: most fields of all objects together. Fields nearer to the root and in more objects come first.
-        max_depth: most levels of objects and arrays.
+        sample: how many rows to decode. They are spread evenly over the column.
+        min_share: a field gets columns if at least this share of the objects at its place have it.
+        min_agreement: a place gets a typed_value column if at least this share of its values agree on one type.
+        max_fields: how many fields may get columns, in all objects together. Fields near the root come first, and then fields
+            that many objects have.
+        max_depth: how many levels of objects and arrays may get columns.
 
     Returns:
-        The schema, or None where no place gets columns.
+        The schema, or None if no place gets columns.
 
     Raises:
         FormatError: a sampled row breaks VariantEncoding.md.
@@ -84,42 +89,42 @@ class _Inference:
         self._fields_left = max_fields
 
     def at(self, values: list[Any], depth: int) -> ShreddingSchema:
-        """The schema of the values at one place."""
+        """Return the schema for the values at one place."""
         values = [value for value in values if not (isinstance(value, Primitive) and value.kind == Kind.NULL)]
         if not values:
             return None
-        needed = self._min_agreement * len(values)
+        least = self._min_agreement * len(values)
         objects = [value for value in values if isinstance(value, dict)]
-        if len(objects) >= needed:
+        if len(objects) >= least:
             return self._object(objects, depth - 1) if depth > 0 else None
         arrays = [value for value in values if isinstance(value, list)]
-        if len(arrays) >= needed:
+        if len(arrays) >= least:
             elements = [element for array in arrays for element in array]
             return [self.at(elements, depth - 1)] if depth > 0 and elements else None
-        return _primitive([value for value in values if isinstance(value, Primitive)], needed)
+        return _primitive([value for value in values if isinstance(value, Primitive)], least)
 
     def _object(self, objects: list[dict[str, Any]], depth: int) -> ShreddingSchema:
         counts = Counter(name for value in objects for name in value)
-        chosen = [name for name, count in counts.most_common(self._fields_left) if count >= self._min_share * len(objects)]
-        self._fields_left -= len(chosen)
+        frequent = [name for name, count in counts.most_common(self._fields_left) if count >= self._min_share * len(objects)]
+        self._fields_left -= len(frequent)
         return {
-            name: self.at([value[name] for value in objects if name in value], depth) for name in sorted(chosen)
+            name: self.at([value[name] for value in objects if name in value], depth) for name in sorted(frequent)
         } or None
 
 
-def _primitive(values: list[Primitive], needed: float) -> ShreddingSchema:
+def _primitive(values: list[Primitive], least: float) -> ShreddingSchema:
     kinds: Counter[Kind] = Counter(Kind.TRUE if value.kind == Kind.FALSE else value.kind for value in values)
     integers = sum(kinds[kind] for kind in _INTEGERS)
-    if integers and integers >= needed:
+    if integers and integers >= least:
         return _INTEGERS[max(kind for kind in _INTEGERS if kinds[kind])]
-    if any(kinds[kind] for kind in _DECIMALS) and integers + sum(kinds[kind] for kind in _DECIMALS) >= needed:
+    if any(kinds[kind] for kind in _DECIMALS) and integers + sum(kinds[kind] for kind in _DECIMALS) >= least:
         return _decimal(value.value for value in values if value.kind in _INTEGERS or value.kind in _DECIMALS)
     kind, count = kinds.most_common(1)[0] if kinds else (Kind.NULL, 0)
-    return _OTHERS.get(kind) if count >= needed else None
+    return _OTHERS.get(kind) if count >= least else None
 
 
 def _decimal(values: Iterable[Any]) -> ShreddingSchema:
-    """The narrowest decimal type with room for all numbers; None beyond 38 digits."""
+    """Return the narrowest decimal type that can hold all numbers. None if they need more than 38 digits."""
     scale = whole = 0
     for value in values:
         digits = len(str(abs(value)).lstrip("0")) if isinstance(value, int) else 0

@@ -1,4 +1,4 @@
-"""Conversion of variants to JSON text, in the forms listed in fastpq.schema.variant_kinds."""
+"""Conversion from variants to JSON text, in the forms that fastpq.schema.variant_kinds lists."""
 
 from cpython.mem cimport PyMem_Free
 from libc.math cimport isfinite
@@ -6,48 +6,19 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, strlen
 
 from fastpq.encodings.views cimport Slice
-from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
-from fastpq.variant.decode cimport decimal_of
+from fastpq.arrays.slices cimport SliceReader
+from fastpq.variant.decode cimport convert_rows, convert_value, decimal_of
 from fastpq.variant.emit cimport Bytes, bytes_free, bytes_put
 from fastpq.variant.wire cimport (
-    ARRAY,
-    KIND_BINARY,
-    KIND_DATE,
-    KIND_DECIMAL4,
-    KIND_DECIMAL16,
-    KIND_DOUBLE,
-    KIND_FLOAT,
-    KIND_INT8,
-    KIND_INT64,
-    KIND_NULL,
-    KIND_STRING,
-    KIND_TIME,
-    KIND_TIMESTAMP,
-    KIND_TIMESTAMP_NANOS,
-    KIND_TIMESTAMP_NTZ_NANOS,
-    KIND_TRUE,
-    KIND_UUID,
-    OBJECT,
-    PRIMITIVE,
-    SHORT_STRING,
-    Container,
-    Metadata,
-    Names,
-    check_whole,
-    child_at,
-    id_at,
-    name_at,
-    open_container,
-    raise_wrong,
-    text_of,
+    ARRAY, KIND_BINARY, KIND_DATE, KIND_DECIMAL4, KIND_DECIMAL16, KIND_DOUBLE, KIND_FLOAT, KIND_INT8, KIND_INT64, KIND_NULL,
+    KIND_STRING, KIND_TIME, KIND_TIMESTAMP, KIND_TIMESTAMP_NANOS, KIND_TIMESTAMP_NTZ_NANOS, KIND_TRUE, KIND_UUID, OBJECT,
+    PRIMITIVE, SHORT_STRING, Container, Metadata, Names, child_at, id_at, name_at, open_container, text_of,
 )
 
 import binascii
 import uuid
 
 import numpy as np
-
-from fastpq.errors import SchemaError
 
 cdef extern from "Python.h":
     char* PyOS_double_to_string(double value, char format_code, int precision, int flags, int* kind) except NULL
@@ -58,7 +29,9 @@ cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
 
 cdef const char* HEX = b"0123456789abcdef"
-# Decimal digits of a float's text: the shortest text with its value is looked for from 6 digits on; 9 are always enough.
+# The letter that follows the backslash, for each control character. u stands for an escape of four hexadecimal digits.
+cdef const char* ESCAPES = b"uuuuuuuubtnufruuuuuuuuuuuuuuuuuu"
+# Digits for a float as text. The search for the shortest exact text begins with 6 digits. 9 digits are always enough.
 cdef int SHORTEST_FLOAT = 6, LONGEST_FLOAT = 9
 
 
@@ -73,7 +46,7 @@ cdef int _put_string(Bytes* out, bytes text) except -1:
 
 
 cdef int _quoted(Bytes* out, Slice text) except -1:
-    """Write text in quotation marks, in UTF-8; escapes only quotation marks, backslashes and control characters."""
+    """Write text in quotation marks, as UTF-8. Only quotation marks, backslashes and control characters are escaped."""
     cdef size_t i, start = 0
     cdef uint8_t character
     cdef char escape[6]
@@ -85,21 +58,9 @@ cdef int _quoted(Bytes* out, Slice text) except -1:
             continue
         size = 2
         escape[0] = b"\\"
-        if character == b'"' or character == b"\\":
-            escape[1] = <char>character
-        elif character == b"\n":
-            escape[1] = b"n"
-        elif character == b"\r":
-            escape[1] = b"r"
-        elif character == b"\t":
-            escape[1] = b"t"
-        elif character == 8:
-            escape[1] = b"b"
-        elif character == 12:
-            escape[1] = b"f"
-        else:
+        escape[1] = <char>character if character >= 0x20 else ESCAPES[character]
+        if escape[1] == b"u":
             size = 6
-            escape[1] = b"u"
             escape[2] = escape[3] = b"0"
             escape[4] = HEX[character >> 4]
             escape[5] = HEX[character & 15]
@@ -111,9 +72,9 @@ cdef int _quoted(Bytes* out, Slice text) except -1:
 
 
 cdef int _double(Bytes* out, double value, bint narrow) except -1:
-    """Write the shortest decimal number equal to the double, or to the float (narrow), when parsed.
+    """Write the shortest decimal number that becomes the same double again when it is read. For `narrow`, the same float.
 
-    Values other than finite ones are written as strings, for JSON has no numbers for these.
+    Values that are not finite are written as strings, because JSON has no numbers for them.
     """
     cdef int digits = SHORTEST_FLOAT
     cdef char* text
@@ -132,7 +93,7 @@ cdef int _double(Bytes* out, double value, bint narrow) except -1:
 
 
 cdef bytes _moment(int64_t value, int kind):
-    """Text of a date, a time or a timestamp, without trailing zeros in the fraction."""
+    """Return a date, a time or a timestamp as text. Zeros at the fraction's end are left out."""
     cdef bint nanos = kind == KIND_TIMESTAMP_NANOS or kind == KIND_TIMESTAMP_NTZ_NANOS
     cdef bint utc = kind == KIND_TIMESTAMP or kind == KIND_TIMESTAMP_NANOS
     if kind == KIND_TIME and not 0 <= value < 86_400_000_000:
@@ -196,55 +157,33 @@ cdef int to_json(Bytes* out, const Names* names, const uint8_t* data) except -1:
     return _put(out, b"]" if basic == ARRAY else b"}", 1)
 
 
+cdef object _to_json(Metadata names, const uint8_t* data, void* out):
+    (<Bytes*>out).size = 0
+    to_json(<Bytes*>out, &names.names, data)
+    return (<const char*>(<Bytes*>out).data)[:(<Bytes*>out).size].decode()
+
+
 def json_of(bytes metadata not None, bytes value not None):
-    """One variant as JSON text. Raises as json_rows."""
-    cdef Metadata names = Metadata()
+    """Return one variant as JSON text. It raises the same errors as json_rows."""
     cdef Bytes out = Bytes(NULL, 0, 0)
-    names.load(Slice(<const uint8_t*><const char*>metadata, len(metadata)), metadata, "the metadata")
-    raise_wrong(check_whole(&names.names, Slice(<const uint8_t*><const char*>value, len(value)), False), "the value")
     try:
-        to_json(&out, &names.names, <const uint8_t*><const char*>value)
-        return (<const char*>out.data)[:out.size].decode()
+        return convert_value(metadata, value, _to_json, &out)
     finally:
         bytes_free(&out)
 
 
 def json_rows(SliceReader metadata not None, SliceReader value not None):
-    """The variants of a column as JSON texts; None for a null value.
+    """Return a column's variants as JSON texts. A null value is None.
 
     Args:
-        metadata, value: readers of metadata and values, of equal length.
+        metadata, value: readers for the metadata and the values, which have equal length.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md; the error names the row.
-        LimitError: arrays and objects are nested deeper than MAX_DEPTH.
+        FormatError: a row breaks VariantEncoding.md. The error names the row.
+        LimitError: arrays and objects are nested deeper than MAX_DEPTH levels.
     """
-    cdef Slice names[SLICE_BLOCK]
-    cdef Slice values[SLICE_BLOCK]
-    cdef Metadata dictionary = Metadata()
     cdef Bytes out = Bytes(NULL, 0, 0)
-    cdef int64_t start = 0, n, i, status
-    cdef list rows = []
-    if metadata.count != value.count:
-        raise SchemaError(f"{metadata.count} metadata for {value.count} values")
     try:
-        while start < value.count:
-            n = min(<int64_t>SLICE_BLOCK, value.count - start)
-            raise_status(metadata.read(start, n, names))
-            raise_status(value.read(start, n, values))
-            for i in range(n):
-                if values[i].data == NULL:
-                    rows.append(None)
-                    continue
-                if not dictionary.is_same(names[i]):
-                    dictionary.load(names[i], metadata, f"the metadata of row {start + i}")
-                status = check_whole(&dictionary.names, values[i], False)
-                if status < 0:
-                    raise_wrong(status, f"the variant of row {start + i}")
-                out.size = 0
-                to_json(&out, &dictionary.names, values[i].data)
-                rows.append((<const char*>out.data)[:out.size].decode())
-            start += n
+        return convert_rows(metadata, value, _to_json, &out)
     finally:
         bytes_free(&out)
-    return rows

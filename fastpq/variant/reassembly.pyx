@@ -1,15 +1,15 @@
-"""Reassembly of unshredded values from shredded columns (VariantShredding.md, "Reconstructing a Shredded Variant").
+"""Reassembly: joining shredded columns to unshredded values (VariantShredding.md, "Reconstructing a Shredded Variant").
 
-The specification leaves some cases to the reader. Handling here:
+The specification leaves some cases to the reader. This module handles them as follows:
 
-- Both value and typed_value are present, and typed_value is no object ("engines should fail"): FormatError.
-- typed_value is an object, and value is present but no object: FormatError.
-- value has a field with a shredded column of its own: the shredded column counts, even where the field is missing there. A
-  reader of the shredded columns alone sees the same.
-- value is an object or array, although typed_value has columns for objects or arrays: value counts.
-- Both value and typed_value are missing: a field of an object is missing; the whole variant or an element of an array is a
-  variant null ("If a Variant is missing in a context where a value is required, readers must return a Variant null").
-- The metadata lacks the name of a field ("must be present"): FormatError.
+- Both value and typed_value are present, and typed_value is not an object ("engines should fail"): FormatError.
+- typed_value is an object, and value is present but not an object: FormatError.
+- value has a field that also has a shredded column: the shredded column is used, even if the field is missing there. A reader
+  that reads only the shredded columns gets the same result.
+- value is an object or array, although typed_value has columns for objects or arrays: value is used.
+- Both value and typed_value are missing: an object does not have the field. An array element or a whole variant is a variant
+  null ("If a Variant is missing in a context where a value is required, readers must return a Variant null").
+- The metadata does not have a field's name ("must be present"): FormatError.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -20,56 +20,14 @@ cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.emit cimport (
-    Bytes,
-    Field,
-    bytes_free,
-    bytes_put,
-    finish_array,
-    finish_object,
-    put_decimal,
-    put_primitive,
-    put_text,
-    sort_fields,
+    Bytes, Field, bytes_free, bytes_put, finish_array, finish_object, put_decimal, put_primitive, put_text, sort_fields,
 )
 from fastpq.variant.wire cimport (
-    BAD_DECIMAL,
-    CONFLICT,
-    DEPTH_LIMIT,
-    ENDS_EARLY,
-    KIND_DECIMAL4,
-    KIND_DECIMAL16,
-    KIND_FALSE,
-    KIND_NULL,
-    KIND_STRING,
-    KIND_TRUE,
-    NAME_MISSING,
-    NO_ROOM,
-    NOT_AN_OBJECT,
-    NOT_UTF8,
-    OBJECT,
-    TOO_DEEP,
-    TOO_LARGE,
-    TRAILING_BYTES,
-    Container,
-    Metadata,
-    check_value,
-    child_at,
-    id_at,
-    name_at,
-    open_container,
-    raise_wrong,
-    value_size,
+    BAD_DECIMAL, CONFLICT, DEPTH_LIMIT, ENDS_EARLY, KIND_DECIMAL4, KIND_DECIMAL16, KIND_FALSE, KIND_NULL, KIND_STRING, KIND_TRUE,
+    NAME_MISSING, NO_ROOM, NOT_AN_OBJECT, NOT_UTF8, OBJECT, TOO_DEEP, TOO_LARGE, TRAILING_BYTES, Container, Metadata, check_value,
+    child_at, id_at, name_at, open_container, raise_wrong, value_size,
 )
-from fastpq.variant.shredded_tree cimport (
-    TYPED_ARRAY,
-    TYPED_NONE,
-    TYPED_OBJECT,
-    TYPED_TEXT,
-    Pair,
-    Tree,
-    bit,
-    find_name,
-)
+from fastpq.variant.shredded_tree cimport TYPED_ARRAY, TYPED_NONE, TYPED_OBJECT, TYPED_TEXT, Pair, Tree, bit, find_name
 
 import numpy as np
 
@@ -83,20 +41,20 @@ cdef extern from "c/utf8.h" nogil:
 cdef extern from "c/variant.h" nogil:
     int variant_has_digits(const uint8_t* p, int width, int digits)
 
-cdef uint32_t NO_ID = 0xFFFFFFFF        # id of a name without a place in a row's metadata
-cdef int64_t NOT_A_ROW = -1             # in place of a row's number: the metadata column failed
+cdef uint32_t NO_ID = 0xFFFFFFFF        # stands for an id if a row's metadata does not have the name
+cdef int64_t NOT_A_ROW = -1             # stands for a row number if reading the metadata column failed
 
 
-# State of reassembling one row, and the values of all rows.
+# The state while one row is reassembled, and all rows' values so far.
 cdef struct Row:
-    Bytes out                   # values of all rows so far
-    uint32_t* ids               # of each distinct name of the tree, its id in this row's metadata, or NO_ID
-    Bytes fields                # stack of the Fields of unfinished objects
-    Bytes starts                # stack of the starts of elements of unfinished arrays
+    Bytes out                   # all rows' values so far
+    uint32_t* ids               # for each distinct name in the tree, its id in this row's metadata, or NO_ID
+    Bytes fields                # a stack: the Fields that unfinished objects have so far
+    Bytes starts                # a stack: where the elements of unfinished arrays start
 
 
 cdef int64_t _pair(Row* row, Metadata names, const Pair* pair, int64_t i, int depth) noexcept nogil:
-    """Write row i of a pair. Returns 1, 0 for a missing value, or an error (Wrong)."""
+    """Write a pair's row i. Return 1, or 0 if the value is missing, or an error (Wrong)."""
     cdef Slice value = Slice(NULL, 0)
     cdef bint typed
     cdef int64_t status
@@ -193,7 +151,7 @@ cdef int64_t _object(Row* row, Metadata names, const Pair* pair, int64_t i, Slic
 
 
 cdef int64_t _rest(Row* row, Metadata names, const Pair* pair, Slice value, size_t start) noexcept nogil:
-    """Write the fields in the value of a partially shredded object, except fields with shredded columns."""
+    """Write the fields that a partially shredded object has in value. Skip those that have shredded columns."""
     cdef Container container
     cdef uint32_t i
     cdef Field field
@@ -212,19 +170,19 @@ cdef int64_t _rest(Row* row, Metadata names, const Pair* pair, Slice value, size
 
 
 cdef void _find_ids(uint32_t* ids, Tree tree, Metadata names) noexcept nogil:
-    """Look up each name of the tree in a metadata dictionary; of a name with several ids, take the first."""
-    cdef int64_t found, i, count = tree.name_count
+    """Find each tree name's id in a metadata dictionary. If a name has several ids, use the first."""
+    cdef int64_t place, i, count = tree.name_count
     cdef uint32_t id
     for i in range(count):
         ids[i] = NO_ID
     for id in range(names.names.count):
-        found = find_name(tree.name_slices, count, name_at(&names.names, id))
-        if found >= 0 and ids[found] == NO_ID:
-            ids[found] = id
+        place = find_name(tree.name_slices, count, name_at(&names.names, id))
+        if place >= 0 and ids[place] == NO_ID:
+            ids[place] = id
 
 
 cdef int64_t _rows(Row* row, Metadata names, Tree tree, SliceReader metadata, const uint8_t* present, int64_t* ends,
-                   int64_t limit, int64_t* failed) noexcept nogil:
+                   int64_t limit, int64_t* failed_row) noexcept nogil:
     cdef Slice block[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status
     cdef int64_t rows = tree.root.rows
@@ -232,10 +190,10 @@ cdef int64_t _rows(Row* row, Metadata names, Tree tree, SliceReader metadata, co
         n = min(<int64_t>SLICE_BLOCK, rows - start)
         status = metadata.read(start, n, block)
         if status < 0:
-            failed[0] = NOT_A_ROW
+            failed_row[0] = NOT_A_ROW
             return status
         for i in range(n):
-            failed[0] = start + i
+            failed_row[0] = start + i
             if bit(present, start + i):
                 if block[i].data == NULL:
                     return ENDS_EARLY
@@ -257,30 +215,30 @@ cdef int64_t _rows(Row* row, Metadata names, Tree tree, SliceReader metadata, co
 
 
 def reassemble(SliceReader metadata not None, shredded, validity, int64_t limit):
-    """Make the value column of unshredded variants from shredded columns; the metadata column stays the same.
+    """Join shredded columns to the value column that unshredded variants have. The metadata column does not change.
 
     Args:
-        metadata: reader of the metadata.
-        shredded: the Shredded pair of the whole variants.
-        validity: bitmap of the variants, uint8, or None. A null variant has no bytes.
-        limit: most bytes of all values together.
+        metadata: reader for the metadata.
+        shredded: the Shredded pair that holds whole variants.
+        validity: variant bitmap, uint8, or None. A null variant has no bytes.
+        limit: size limit for all values together, in bytes.
 
     Returns:
-        Offsets, shape (n + 1,), int64, and data, uint8, of the values.
+        (offsets, data): the values' offsets, shape (n + 1,), int64, and their bytes, uint8.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md or VariantShredding.md; the error names the row.
-        LimitError: beyond the limit, or deeper than MAX_DEPTH.
-        SchemaError: arrays of different lengths.
+        FormatError: a row breaks VariantEncoding.md or VariantShredding.md. The error names the row.
+        LimitError: the values exceed the limit, or are nested deeper than MAX_DEPTH levels.
+        SchemaError: arrays have different lengths.
     """
     cdef Tree tree = Tree(shredded)
     cdef Metadata names = Metadata()
     cdef Row row
-    cdef int64_t status, failed = 0, bound = limit
+    cdef int64_t status, failed_row = 0, bound = limit
     cdef int64_t* ends
     cdef const uint8_t* present = tree._bitmap(validity, tree.root.rows)
     if metadata.count != tree.root.rows:
-        raise SchemaError(f"{metadata.count} metadata for {tree.root.rows} values")
+        raise SchemaError(f"there are {metadata.count} metadata for {tree.root.rows} values")
     offsets = np.zeros(metadata.count + 1, np.int64)
     ends = <int64_t*>cnp.PyArray_DATA(offsets) + 1
     row.out = row.fields = row.starts = Bytes(NULL, 0, 0)
@@ -289,11 +247,11 @@ def reassemble(SliceReader metadata not None, shredded, validity, int64_t limit)
         raise MemoryError("reassembling variants")
     try:
         with nogil:
-            status = _rows(&row, names, tree, metadata, present, ends, bound, &failed)
-        if failed == NOT_A_ROW:
+            status = _rows(&row, names, tree, metadata, present, ends, bound, &failed_row)
+        if failed_row == NOT_A_ROW:
             raise_status(status)
         if status < 0:
-            raise_wrong(status, f"the shredded variant of row {failed}")
+            raise_wrong(status, f"the shredded variant of row {failed_row}")
         data = np.empty(row.out.size, np.uint8)
         if row.out.size:
             memcpy(cnp.PyArray_DATA(data), row.out.data, row.out.size)

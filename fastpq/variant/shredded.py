@@ -1,7 +1,7 @@
-"""Shredded variants in memory: trees of value and typed_value columns in Arrow's layout.
+"""Shredded variants in memory: column trees in Arrow's layout, with value and typed_value columns.
 
-Leaves are flat Columns; inner nodes have the validity and offsets of groups and lists. Shredding returns these trees, reassembly
-takes them, and ``fastpq.variant.storage`` converts between trees and the struct columns of files.
+Leaves are flat Columns. Inner nodes are groups and lists, with their validity and offsets. Shredding returns these trees,
+reassembly takes them, and ``fastpq.variant.storage`` converts them to and from the struct columns that files use.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ BINARY = ColumnType(Type.BYTE_ARRAY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShreddedObject:
-    """The typed_value of objects: a group of fields.
+    """The typed_value for objects, which is a group with one pair per field.
 
     Attributes:
-        length: number of rows.
-        fields: the pair of each field, in the order of the schema, each of length rows.
-        validity: bitmap of the group, or None where every row is an object.
+        length: row count.
+        fields: each field's pair, in schema order. Each pair has ``length`` rows.
+        validity: group bitmap, or None if every row is an object.
     """
 
     length: int
@@ -38,12 +38,12 @@ class ShreddedObject:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShreddedArray:
-    """The typed_value of arrays: a LIST.
+    """The typed_value for arrays, which is a LIST.
 
     Attributes:
-        offsets: shape (n + 1,), int32 or int64: row i has the elements ``offsets[i]`` to ``offsets[i + 1] - 1``.
-        elements: the pair of the elements of all lists.
-        validity: bitmap of the lists, or None where every row is a list.
+        offsets: shape (n + 1,), int32 or int64. Row i has the elements ``offsets[i]`` to ``offsets[i + 1] - 1``.
+        elements: the pair for all lists' elements.
+        validity: list bitmap, or None if every row is a list.
     """
 
     offsets: Array
@@ -59,17 +59,17 @@ TypedValue = Column | ShreddedObject | ShreddedArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shredded:
-    """A pair of value and typed_value: of a variant, of a field of an object, or of the elements of an array.
+    """A value column and a typed_value column. The pair holds whole variants, one object field, or array elements.
 
     Attributes:
-        length: number of rows.
-        value: BYTE_ARRAY column of values in Variant encoding, or None for a pair without a value column.
-        typed_value: shredded values, or None for a pair without a typed_value column.
-        validity: bitmap of the pair's group, or None; a 0 bit stands for a missing pair. In the specification, the groups of
-            fields and elements are REQUIRED; DuckDB before 2.0 writes OPTIONAL groups.
+        length: row count.
+        value: values in the Variant encoding, a BYTE_ARRAY column. None if the pair does not have this column.
+        typed_value: shredded values. None if the pair does not have this column.
+        validity: bitmap for the group that has both columns, or None. A 0 bit means that the pair is missing. The specification
+            says that such a group is REQUIRED for fields and elements, but DuckDB before 2.0 writes OPTIONAL groups.
 
     Raises:
-        SchemaError: both columns are absent, or a column's length differs from length.
+        SchemaError: the pair has neither column, or a column does not have ``length`` rows.
     """
 
     length: int
@@ -80,8 +80,8 @@ class Shredded:
     def __post_init__(self) -> None:
         for part in (self.value, self.typed_value):
             if part is not None and len(part) != self.length:
-                raise SchemaError(f"{len(part)} rows of a shredded variant's column, not {self.length}")
+                raise SchemaError(f"a column of a shredded variant has {len(part)} rows, not {self.length}")
         if self.value is None and self.typed_value is None:
-            raise SchemaError("a shredded variant has a value or a typed_value")
+            raise SchemaError("a shredded variant needs a value or a typed_value")
         if self.validity is not None and len(self.validity) < bitmap_size(self.length):
-            raise SchemaError(f"no validity bitmap of {self.length} bits")
+            raise SchemaError(f"the validity bitmap of a shredded variant does not have {self.length} bits")

@@ -1,5 +1,7 @@
 from fastpq.variant.shredded import Shredded
 
-class Tree:
+class NodeMemory: ...
+
+class Tree(NodeMemory):
     names: list[str]
     def __init__(self, shredded: Shredded) -> None: ...

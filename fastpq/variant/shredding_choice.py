@@ -1,4 +1,4 @@
-"""Choice of shredding schemas for the variant columns of a written file, by the caller or by inference."""
+"""The shredding schemas for the variant columns in a file that is written. The caller chooses them, or they are inferred."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ Shredding = ShreddingSchema | Literal["infer"]
 
 
 class Shredder:
-    """A function to shred the variant columns of every table of a file by the same schemas.
+    """A function that shreds variant columns. It uses the same schemas for all tables that are written to one file.
 
     Args:
-        wanted: shredding schemas by column name; ``"infer"`` for a schema inferred from the first table; None for
-            unshredded variants. Columns without an entry are not changed.
+        schemas: shredding schemas by column name. ``"infer"`` infers the schema from the first table. With None the variants
+            are written unshredded. A column without an entry does not change.
 
     Raises:
-        SchemaError: an entry is no shredding schema.
+        SchemaError: an entry is not a shredding schema.
+        LimitError: a schema is nested deeper than MAX_DEPTH levels.
     """
 
-    def __init__(self, wanted: Mapping[str, Shredding]) -> None:
-        self._wanted = {name: schema if schema == "infer" else normalized(schema) for name, schema in wanted.items()}
+    def __init__(self, schemas: Mapping[str, Shredding]) -> None:
+        self._schemas = {name: schema if schema == "infer" else normalized(schema) for name, schema in schemas.items()}
 
     def __call__(self, table: Table) -> Table:
-        """A table with its variants shredded.
+        """Return the table with the columns that ``schemas`` names shredded, or unshredded where the schema is None.
 
         Raises:
-            SchemaError: a column of an entry is missing, or is not a VARIANT.
+            SchemaError: a column that ``schemas`` names is missing, or is not a VARIANT.
             FormatError: a row breaks VariantEncoding.md.
         """
         columns = dict(table)
-        for name in self._wanted:
+        for name in self._schemas:
             column = table[name]
             if not holds_variants(column):
-                raise SchemaError(f"only variants are shredded, not a {column.type}", column=name)
+                raise SchemaError(f"only variants can be shredded, not {column.type}", column=name)
             try:
                 columns[name] = self._shredded(name, VariantColumn.of(column))
             except ParquetError as error:
@@ -49,7 +50,7 @@ class Shredder:
         return Table(columns, num_rows=table.num_rows)
 
     def _shredded(self, name: str, column: VariantColumn) -> StructColumn:
-        schema = self._wanted[name]
+        schema = self._schemas[name]
         if schema == "infer":
-            schema = self._wanted[name] = infer_schema(column)
+            schema = self._schemas[name] = infer_schema(column)
         return column.to_struct(schema)

@@ -1,6 +1,7 @@
-"""Conversion between variants and the struct columns of files and Arrow (VariantEncoding.md, "Variant in Parquet").
+"""Conversion between variants and the struct columns that files and Arrow use (VariantEncoding.md, "Variant in Parquet").
 
-The StructType of a variant column has the annotation VARIANT. Its fields are metadata, value and typed_value, in any order.
+A variant column's StructType is annotated VARIANT. Its fields are, in any order, metadata, value, and typed_value. Only shredded
+variants have typed_value.
 """
 
 from __future__ import annotations
@@ -20,23 +21,22 @@ from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject, Typ
 
 
 def holds_variants(column: AnyColumn) -> TypeGuard[StructColumn]:
-    """Whether a column has the logical type VARIANT."""
+    """Return whether a column has the logical type VARIANT."""
     return isinstance(column, StructColumn) and column.type.annotation == "VARIANT"
 
 
 def shredded_of(column: StructColumn, depth: int = 0) -> Shredded:
-    """The Shredded pair of the fields value and typed_value of a struct; the pair is missing in null structs.
+    """Return a struct's fields value and typed_value as a Shredded pair. Where the struct is null, the pair is missing.
 
     Raises:
         SchemaError: the struct has neither field, has one twice, or a field has a wrong type.
-        LimitError: deeper than MAX_DEPTH.
+        LimitError: the struct is nested deeper than MAX_DEPTH levels.
     """
     if depth > MAX_DEPTH:
-        raise LimitError(f"a shredded variant nested deeper than MAX_DEPTH ({MAX_DEPTH})")
-    typed = _field(column, "typed_value")
-    return Shredded(
-        len(column), binary_field(column, "value"), None if typed is None else _typed_value(typed, depth), _validity(column)
-    )
+        raise LimitError(f"a shredded variant is nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+    typed_part = _field(column, "typed_value")
+    typed_value = None if typed_part is None else _typed_value(typed_part, depth)
+    return Shredded(len(column), binary_field(column, "value"), typed_value, _validity(column))
 
 
 def _typed_value(column: AnyColumn, depth: int) -> TypedValue:
@@ -44,7 +44,7 @@ def _typed_value(column: AnyColumn, depth: int) -> TypedValue:
         case StructColumn():
             names = [field.name for field in column.type.fields]
             if len(set(names)) < len(names):
-                raise SchemaError("a shredded object with two fields of one name")
+                raise SchemaError("a shredded object has two fields with the same name")
             fields = {name: _pair(child, depth) for name, child in zip(names, column.children, strict=True)}
             return ShreddedObject(len(column), fields, _validity(column))
         case ListColumn():
@@ -54,20 +54,20 @@ def _typed_value(column: AnyColumn, depth: int) -> TypedValue:
 
 def _pair(column: AnyColumn, depth: int) -> Shredded:
     if not isinstance(column, StructColumn):
-        raise SchemaError(f"a {column.type} where a shredded variant has a struct of value and typed_value")
+        raise SchemaError(f"a shredded variant needs a struct of value and typed_value, not {column.type}")
     return shredded_of(column, depth + 1)
 
 
 def binary_field(column: StructColumn, name: str) -> Column | None:
-    """The BYTE_ARRAY field with a name; None for an absent field.
+    """Return the BYTE_ARRAY field that has a name. None if there is no such field.
 
     Raises:
         SchemaError: the struct has the field twice, or with another type.
     """
-    found = _field(column, name)
-    if found is not None and (not isinstance(found, Column) or found.type.physical != Type.BYTE_ARRAY):
-        raise SchemaError(f"a variant's {name} is BYTE_ARRAY, not {found.type}")
-    return found
+    child = _field(column, name)
+    if child is not None and (not isinstance(child, Column) or child.type.physical != Type.BYTE_ARRAY):
+        raise SchemaError(f"the {name} of a variant must be BYTE_ARRAY, not {child.type}")
+    return child
 
 
 def _field(column: StructColumn, name: str) -> AnyColumn | None:
@@ -79,12 +79,12 @@ def _validity(column: StructColumn | ListColumn) -> Array | None:
 
 
 def variant_struct(metadata: Column, shredded: Shredded, validity: Array | None) -> StructColumn:
-    """The struct column of shredded or unshredded variants, nullable.
+    """Return a nullable struct column that holds shredded or unshredded variants.
 
     Args:
-        metadata: metadata of the variants.
-        shredded: pair of value and typed_value of the variants. Without typed_value, only null variants lack a value.
-        validity: bitmap of the variants, or None where no variant is null.
+        metadata: the variants' metadata.
+        shredded: the value and typed_value columns. If there is no typed_value, only null variants may lack a value.
+        validity: variant bitmap, or None if no variant is null.
     """
     parts = {"metadata": _required(metadata), **_pair_columns(shredded)}
     if shredded.typed_value is None and shredded.value is not None:
@@ -96,24 +96,24 @@ def _pair_columns(shredded: Shredded) -> dict[str, AnyColumn]:
     parts: dict[str, AnyColumn] = {}
     if shredded.value is not None:
         parts["value"] = shredded.value._with(nullable=True)
-    typed = shredded.typed_value
-    if isinstance(typed, ShreddedObject):
-        fields = {name: _pair_struct(inner) for name, inner in typed.fields.items()}
-        parts["typed_value"] = _struct(fields, len(typed), typed.validity, nullable=True)
-    elif isinstance(typed, ShreddedArray):
-        element = _pair_struct(typed.elements)
-        nulls = 0 if typed.validity is None else count_zeros(typed.validity, len(typed))
+    typed_part = shredded.typed_value
+    if isinstance(typed_part, ShreddedObject):
+        fields = {name: _pair_struct(inner) for name, inner in typed_part.fields.items()}
+        parts["typed_value"] = _struct(fields, len(typed_part), typed_part.validity, nullable=True)
+    elif isinstance(typed_part, ShreddedArray):
+        element = _pair_struct(typed_part.elements)
+        nulls = 0 if typed_part.validity is None else count_zeros(typed_part.validity, len(typed_part))
         parts["typed_value"] = ListColumn(
-            ListType(element.as_field("element")), typed.offsets, element, typed.validity if nulls else None, nulls
+            ListType(element.as_field("element")), typed_part.offsets, element, typed_part.validity if nulls else None, nulls
         )
-    elif typed is not None:
-        parts["typed_value"] = typed._with(nullable=True)
+    elif typed_part is not None:
+        parts["typed_value"] = typed_part._with(nullable=True)
     return parts
 
 
 def _pair_struct(shredded: Shredded) -> StructColumn:
-    # The group is required. It becomes nullable only with null groups, which some writers use where the specification has a group
-    # of two nulls.
+    # The specification requires the group: a missing pair is a group whose two fields are null. Some writers use null groups
+    # instead. The struct is therefore nullable only if there are null groups.
     return _struct(_pair_columns(shredded), shredded.length, shredded.validity, nullable=False)
 
 
@@ -131,5 +131,5 @@ def _struct(
 
 
 def _required(column: Column) -> Column:
-    """A required column; the nulls of the given one, all under null variants, become empty values."""
+    """Return a required column. Nulls become empty values, because they are all under null variants."""
     return column._with(validity=None, null_count=0, nullable=False)

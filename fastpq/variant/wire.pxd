@@ -1,4 +1,4 @@
-"""The Variant binary encoding in memory (VariantEncoding.md): checks of a value, and access to checked values."""
+"""The Variant binary encoding in memory (VariantEncoding.md): checks, and access to checked values."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from fastpq.encodings.views cimport Slice
@@ -7,7 +7,7 @@ cdef extern from "c/variant.h" nogil:
     uint32_t variant_load(const uint8_t* p, int width)
 
 cdef enum:
-    DEPTH_LIMIT = 512       # most levels of arrays and objects; bounds the recursion in C and in the caller's Python
+    DEPTH_LIMIT = 512       # deepest nesting level for arrays and objects. It bounds the recursion in C and in Python
 
 cdef enum Basic:
     PRIMITIVE = 0
@@ -15,7 +15,7 @@ cdef enum Basic:
     OBJECT = 2
     ARRAY = 3
 
-# Type ids of primitives.
+# Type ids for primitives.
 cdef enum Kind:
     KIND_NULL = 0
     KIND_TRUE = 1
@@ -40,7 +40,7 @@ cdef enum Kind:
     KIND_UUID = 20
     KINDS = 21
 
-# Errors, as negative numbers in place of a size.
+# Errors. They are negative numbers, which functions return instead of a size.
 cdef enum Wrong:
     ENDS_EARLY = -1
     BAD_VERSION = -2
@@ -55,15 +55,16 @@ cdef enum Wrong:
     TRAILING_BYTES = -11
     TOO_DEEP = -12
     BAD_TIME = -13
-    NO_ROOM = -14               # no memory
-    TOO_LARGE = -15             # more bytes than the encoding, or the caller, allows
-    CONFLICT = -16              # VariantShredding.md: both value and typed_value where only one is allowed
-    NOT_AN_OBJECT = -17         # a value other than an object beside shredded fields
-    NAME_MISSING = -18          # a shredded field with a name missing from the metadata
-    BAD_STRUCTURE = -19         # offsets of a list column descend or lie outside the elements
+    NO_ROOM = -14               # there is no memory
+    TOO_LARGE = -15             # more bytes than the encoding or the caller allows
+    CONFLICT = -16              # both value and typed_value are present, but only one is allowed (VariantShredding.md)
+    NOT_AN_OBJECT = -17         # there are shredded fields, but value is not an object
+    NAME_MISSING = -18          # the metadata does not have a shredded field's name
+    BAD_STRUCTURE = -19         # a list column's offsets descend or are outside the elements
 
 
-# A metadata dictionary. Its strings are UTF-8, in any order, with duplicates: the header's flag is not relied upon.
+# A metadata dictionary. Its strings are UTF-8. They may have any order and may repeat, because nothing relies on the flag
+# sorted_strings in the header.
 cdef struct Names:
     const uint8_t* offsets
     const uint8_t* text
@@ -79,7 +80,7 @@ cdef struct Container:
     const uint8_t* ids
     const uint8_t* offsets
     const uint8_t* values
-    size_t size                 # of all values together
+    size_t size                 # size of all values together, in bytes
 
 
 cdef inline Slice name_at(const Names* names, uint32_t i) noexcept nogil:
@@ -96,28 +97,28 @@ cdef inline const uint8_t* child_at(const Container* container, uint32_t i) noex
     return container.values + variant_load(container.offsets + <size_t>i * container.offset_width, container.offset_width)
 
 
-# Reads and checks a whole metadata value. Returns 0 or an error. strict: whether to check the flag sorted_strings, too.
+# Read and check whole metadata. Return 0 or an error. strict also checks the flag sorted_strings.
 cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* names) noexcept nogil
-# Checks one value at the start of data, and all values inside. Returns the value's size or an error.
+# Check the value at the start of data, and all values inside it. Return its size or an error.
 cdef int64_t check_value(const Names* names, const uint8_t* data, size_t size, int depth, bint strict) noexcept nogil
-# Checks a value with all values inside; bytes after the value are an error. Returns the value's size or an error.
+# Check a value and all values inside it. Bytes after the value are an error. Return its size or an error.
 cdef int64_t check_whole(const Names* names, Slice value, bint strict) noexcept nogil
-# Reads the header of an object or array of at most size bytes. Returns the size of the whole object or array, or an error.
+# Read the header of an object or array that has at most size bytes. Return the size with all values, or an error.
 cdef int64_t open_container(const uint8_t* data, size_t size, Container* container) noexcept nogil
-# Size in bytes of a checked value.
+# Return a checked value's size in bytes.
 cdef size_t value_size(const uint8_t* data) noexcept nogil
-# Content of a checked string or binary value.
+# Return the bytes in a checked string or binary value.
 cdef Slice text_of(const uint8_t* data) noexcept nogil
-# Raises the exception of an error; returns any other status.
-cdef int64_t raise_wrong(int64_t status, str what) except -1
+# Raise an exception if status is an error, else return status. The message begins with subject.
+cdef int64_t raise_wrong(int64_t status, str subject) except -1
 
 
 cdef class Metadata:
     cdef Names names
     cdef Slice bytes            # the encoded metadata
-    cdef object owner           # owner of the bytes' memory
-    cdef list strings           # names as str, each decoded on first use
+    cdef object owner           # keeps the memory behind bytes alive
+    cdef list strings           # the names as str. Each is decoded when it is first used
     cdef int64_t take(self, const uint8_t* data, size_t size, bint strict) noexcept nogil
     cdef bint is_same(self, Slice other) noexcept nogil
-    cdef int load(self, Slice metadata, object owner, str what) except -1
+    cdef int load(self, Slice metadata, object owner, str subject) except -1
     cdef str name(self, uint32_t i)

@@ -1,13 +1,13 @@
-"""Checks of the Variant binary encoding, and the dictionary of its metadata (VariantEncoding.md).
+"""Checks for the Variant binary encoding, and its metadata dictionary (VariantEncoding.md).
 
-Code behind these checks reads a value without bounds checks. Checked are sizes, UTF-8, types, field ids, depth, at most 38 digits
-of a decimal, and no duplicate fields in an object. The values of an array or object must fill their declared space without gap
-or overlap, as in the grammar (``fields: <value>*``), and in an array in order. No byte is therefore part of two values, and the
-work is linear in the bytes.
+After these checks, a value can be read without bounds checks. They cover sizes, UTF-8, types, field ids, depth, decimals with
+more than 38 digits, and fields that an object has twice. The values in an array or object must fill their declared space without
+a gap or overlap, as the grammar says (``fields: <value>*``). In an array they must be in order. No byte therefore belongs to two
+values, and the time is proportional to the byte count.
 
-Strict mode also checks rules broken by known writers without harm to the value. The fields of an object are in the order of their
-names. sorted_strings is set only for sorted and unique strings. (DuckDB before 2.0 broke both rules.) A decimal has at most the
-digits of its type. A time is within a day.
+Strict mode also checks rules that some writers break without harm. An object's fields must be sorted by name. sorted_strings may
+only be set if the strings are sorted and unique. (DuckDB before 2.0 broke both rules.) A decimal must not have more digits than
+its type allows. A time must be within a day.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -30,39 +30,39 @@ cdef extern from "c/utf8.h" nogil:
 
 cdef int64_t MICROSECONDS_A_DAY = 86_400_000_000
 
-# Bytes of a primitive after the first byte; for binary and string, bytes of the length.
+# Bytes that follow a primitive's first byte. For binary and string, only the bytes that hold the length.
 cdef int[KINDS] SIZES = [0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, 4, 4, 8, 8, 8, 16]
 
 cdef dict MESSAGES = {
     ENDS_EARLY: "the bytes end early",
     BAD_VERSION: "the version of the metadata is not 1",
-    BAD_DICTIONARY: "offsets of the metadata dictionary that do not rise from 0 to its end",
-    NOT_UTF8: "text that is not UTF-8",
-    NOT_SORTED: "names that are not sorted where they must be",
-    BAD_KIND: "a primitive type that the specification does not have",
-    BAD_DECIMAL: "a decimal of a scale or number of digits that its type does not have",
-    BAD_FIELD_ID: "a field id outside the metadata dictionary",
-    DUPLICATE_FIELD: "an object that has a field twice",
-    BAD_OFFSETS: "values of an object or array that overlap, or do not fill their space",
-    TRAILING_BYTES: "bytes after the end of the value",
-    BAD_TIME: "a time that is not within a day",
-    CONFLICT: "value and typed_value are both there, where only a partially shredded object has both",
-    NOT_AN_OBJECT: "a value that is not an object beside shredded fields",
-    NAME_MISSING: "a shredded field whose name is not in the metadata",
-    BAD_STRUCTURE: "list offsets that do not rise or that leave their elements",
+    BAD_DICTIONARY: "the offsets of the metadata dictionary do not rise from 0 to its end",
+    NOT_UTF8: "a text is not valid UTF-8",
+    NOT_SORTED: "names are not sorted, but must be",
+    BAD_KIND: "a primitive type is not in the specification",
+    BAD_DECIMAL: "a decimal has more digits or a larger scale than its type allows",
+    BAD_FIELD_ID: "a field id is outside the metadata dictionary",
+    DUPLICATE_FIELD: "an object has a field twice",
+    BAD_OFFSETS: "the values of an object or array overlap, or do not fill their space",
+    TRAILING_BYTES: "there are bytes after the end of the value",
+    BAD_TIME: "a time is not within a day",
+    CONFLICT: "value and typed_value are both there, but only a partially shredded object may have both",
+    NOT_AN_OBJECT: "there are shredded fields, but value is not an object",
+    NAME_MISSING: "a shredded field has a name that is not in the metadata",
+    BAD_STRUCTURE: "list offsets do not rise, or are outside their elements",
 }
 
 
-cdef int64_t raise_wrong(int64_t status, str what) except -1:
+cdef int64_t raise_wrong(int64_t status, str subject) except -1:
     if status >= 0:
         return status
     if status == NO_ROOM:
-        raise MemoryError(what)
+        raise MemoryError(subject)
     if status == TOO_DEEP:
-        raise LimitError(f"{what}: nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+        raise LimitError(f"{subject}: nested deeper than MAX_DEPTH ({MAX_DEPTH})")
     if status == TOO_LARGE:
-        raise LimitError(f"{what}: larger than a variant, or all of them together, may be")
-    raise FormatError(f"{what}: {MESSAGES[status]}")
+        raise LimitError(f"{subject}: one variant, or all together, are larger than the limit")
+    raise FormatError(f"{subject}: {MESSAGES[status]}")
 
 
 cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* names) noexcept nogil:
@@ -189,8 +189,8 @@ cdef int64_t open_container(const uint8_t* data, size_t size, Container* contain
 
 
 cdef int64_t _check_children(const Names* names, const Container* container, int depth, bint strict) noexcept nogil:
-    # The values fill their space without gap or overlap if and only if the set of all starts and the space's end equals the
-    # set of all ends and 0: the values are then one chain from 0 to the end. Two sums of hashes compare the sets.
+    # The values fill their space without a gap or overlap if they form one chain from 0 to the end. There is such a chain exactly
+    # if two sets are equal: all starts with the space's end added, and all ends with 0 added. Sums of hashes stand for the sets.
     cdef uint64_t starts = variant_spread(container.size), ends = variant_spread(0)
     cdef size_t total = 0, start
     cdef uint32_t i
@@ -203,7 +203,7 @@ cdef int64_t _check_children(const Names* names, const Container* container, int
         if size < 0:
             return size
         total += <size_t>size
-        if total > container.size:          # stops early at overlapping values, so that the work stays linear
+        if total > container.size:          # the values overlap. Stop early, so that the time stays proportional to the size
             return BAD_OFFSETS
         starts += variant_spread(start)
         ends += variant_spread(start + <size_t>size)
@@ -271,7 +271,7 @@ cdef Slice text_of(const uint8_t* data) noexcept nogil:
 
 
 cdef class Metadata:
-    """A checked metadata dictionary; used for consecutive rows while their metadata bytes are equal."""
+    """A checked metadata dictionary. Consecutive rows share it if their metadata bytes are equal."""
 
     cdef int64_t take(self, const uint8_t* data, size_t size, bint strict) noexcept nogil:
         self.bytes = Slice(NULL, 0)
@@ -285,14 +285,14 @@ cdef class Metadata:
             return False
         return self.bytes.data == other.data or memcmp(self.bytes.data, other.data, other.size) == 0
 
-    cdef int load(self, Slice metadata, object owner, str what) except -1:
-        """Read and check metadata, unless its bytes equal the bytes read last."""
+    cdef int load(self, Slice metadata, object owner, str subject) except -1:
+        """Read and check metadata, unless the previous metadata had equal bytes."""
         if self.is_same(metadata):
             return 0
         if metadata.data == NULL:
-            raise FormatError(f"{what} is null")
+            raise FormatError(f"{subject} is null")
         self.strings = None
-        raise_wrong(self.take(metadata.data, metadata.size, False), what)
+        raise_wrong(self.take(metadata.data, metadata.size, False), subject)
         self.owner = owner
         return 0
 
@@ -300,24 +300,24 @@ cdef class Metadata:
         cdef Slice name
         if self.strings is None:
             self.strings = [None] * self.names.count
-        found = self.strings[i]
-        if found is None:
+        text = self.strings[i]
+        if text is None:
             name = name_at(&self.names, i)
-            found = self.strings[i] = (<const char*>name.data)[:name.size].decode()
-        return found
+            text = self.strings[i] = (<const char*>name.data)[:name.size].decode()
+        return text
 
 
 def check(const uint8_t[::1] metadata not None, const uint8_t[::1] value not None, bint strict=True):
     """Check one variant.
 
     Args:
-        metadata, value: bytes of the variant.
-        strict: whether to check the rules broken by known writers, too: order of object fields, the flag sorted_strings,
-            digits of decimals by type, times within a day.
+        metadata, value: the variant's two parts.
+        strict: whether to check also the rules that some writers break. They concern the field order in objects, the flag
+            sorted_strings, the digits that each decimal type allows, and times within a day.
 
     Raises:
         FormatError: the bytes break VariantEncoding.md.
-        LimitError: arrays and objects are nested deeper than MAX_DEPTH.
+        LimitError: arrays and objects are nested deeper than MAX_DEPTH levels.
     """
     cdef Names names
     cdef uint8_t nothing = 0

@@ -1,7 +1,8 @@
 """Writing: tables become column chunks, row groups and a footer.
 
 file_writer takes the tables. spec says how each column is written; sampling and choice choose its encoding. sorting orders the
-rows, chunks and encoded_chunk encode each column chunk in memory, and row_groups places the chunks and writes the footer.
+rows, chunks encodes each column chunk in memory, on several threads by parallel_chunks, and row_groups writes the chunks' indexes
+and the footer.
 """
 
 from fastpq.common.lazy import refuse_calls

@@ -1,48 +1,44 @@
-"""The choice of a column's encoding from the measured sizes of a sample; pure arithmetic (sampling.py measures)."""
+"""The choice of a column's encoding from sample sizes. This is arithmetic, and sampling.py measures the sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fastpq.encodings.registry import BY_SIMPLICITY
 from fastpq.format import Encoding
 
-# From the simplest to read on: an encoding wins unless a later one is smaller by more than NEGLIGIBLE.
-_BY_SIMPLICITY = (
-    Encoding.PLAIN,
-    Encoding.RLE,
-    Encoding.RLE_DICTIONARY,
-    Encoding.BYTE_STREAM_SPLIT,
-    Encoding.DELTA_BINARY_PACKED,
-    Encoding.DELTA_LENGTH_BYTE_ARRAY,
-    Encoding.DELTA_BYTE_ARRAY,
-)
-NEGLIGIBLE = 0.05       # share of the stored bytes
+# An encoding wins unless one that is later in BY_SIMPLICITY is smaller by more than this share of its bytes.
+NEGLIGIBLE = 0.02
+# A higher codec level must save this share of the bytes.
+LEAST_OF_LEVEL = 0.015
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingChoice:
-    """The encoding of a column, and the reason.
+    """A column's encoding, and the reason for it.
 
     Attributes:
-        encoding: by the specification's name.
-        reason: for a person to read.
+        encoding: name in the specification.
+        reason: a text for people.
+        level: codec level that was chosen with the encoding. None leaves the codec as it is.
     """
 
     encoding: str
     reason: str
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DictionarySample:
-    """Values and sizes of a sample with a dictionary.
+    """Counts and sizes for a sample that is encoded with a dictionary.
 
     Attributes:
-        distinct: number of different values.
-        once, twice: number of different values with one and with two occurrences.
-        plain_size: uncompressed bytes of the dictionary page.
-        stored_size: compressed bytes of the dictionary page.
-        indices_size: compressed bytes of the indices.
+        distinct: how many different values there are.
+        once, twice: how many different values that occur once, and twice.
+        plain_size: uncompressed dictionary page bytes.
+        stored_size: compressed dictionary page bytes.
+        indices_size: compressed bytes in the indices.
     """
 
     distinct: int
@@ -58,22 +54,23 @@ class Sample:
     """A sample of a column, with its size in each encoding.
 
     Attributes:
-        values: number of values in the sample, without nulls.
-        expected: number of values in a column chunk, without nulls.
-        sizes: stored bytes of the sample in each encoding but the dictionary's, compressed with the column's codec.
-        dictionary: sizes with a dictionary; None for a column without one.
-        dictionary_page_size: most uncompressed bytes of a dictionary page.
+        values: how many values are in the sample, without nulls.
+        chunk_values: how many values are in a column chunk, without nulls.
+        sizes: stored bytes that the sample takes in each encoding except the dictionary encoding, compressed with the column's
+            codec.
+        dictionary: counts and sizes with a dictionary. None if the column has no dictionary.
+        dictionary_page_size: largest uncompressed dictionary page, in bytes.
     """
 
     values: int
-    expected: int
+    chunk_values: int
     sizes: Mapping[Encoding, int]
     dictionary: DictionarySample | None
     dictionary_page_size: int
 
 
 def choose_encoding(sample: Sample) -> EncodingChoice:
-    """The encoding with the fewest bytes, or a simpler one with hardly more."""
+    """Choose the encoding with the fewest bytes, or a simpler one that has only a few more (``NEGLIGIBLE``)."""
     if not sample.values:
         return EncodingChoice(Encoding.PLAIN.name, "there are no values to choose by")
     sizes = {encoding: size / sample.values for encoding, size in sample.sizes.items()}
@@ -82,26 +79,38 @@ def choose_encoding(sample: Sample) -> EncodingChoice:
         if size is not None:
             sizes[Encoding.RLE_DICTIONARY] = size
     acceptable = min(sizes.values()) / (1 - NEGLIGIBLE)
-    chosen = next(encoding for encoding in _BY_SIMPLICITY if encoding in sizes and sizes[encoding] <= acceptable)
+    best = next(encoding for encoding in BY_SIMPLICITY if encoding in sizes and sizes[encoding] <= acceptable)
     ranking = ", ".join(f"{encoding.name} {size:.2f}" for encoding, size in sorted(sizes.items(), key=lambda item: item[1]))
-    return EncodingChoice(chosen.name, f"bytes a value, in a sample of {sample.values}: {ranking}")
+    return EncodingChoice(best.name, f"bytes per value, in a sample of {sample.values}: {ranking}")
 
 
-def dictionary_size(sample: Sample, found: DictionarySample) -> float | None:
-    """Expected bytes per value of a dictionary-encoded chunk, dictionary included; None for a dictionary over its bound.
+def dictionary_size(sample: Sample, dictionary: DictionarySample) -> float | None:
+    """Return the expected bytes per value in a dictionary-encoded chunk, including the dictionary; None if it is too large.
 
-    The number of different values in the chunk is an estimate from the values with one or two occurrences in the sample
-    (Chao 1984).
+    The number of different values in the chunk is estimated from the values that occur once or twice in the sample (Chao 1984).
     """
-    unseen = found.once * (found.once - 1) / (2 * (found.twice + 1)) if sample.expected > sample.values else 0
-    distinct = min(found.distinct + unseen, found.distinct + max(0, sample.expected - sample.values))
-    growth = distinct / max(found.distinct, 1)
-    if found.plain_size * growth > sample.dictionary_page_size:
+    more = dictionary.once * (dictionary.once - 1) / (2 * (dictionary.twice + 1)) if sample.chunk_values > sample.values else 0
+    distinct = min(dictionary.distinct + more, dictionary.distinct + max(0, sample.chunk_values - sample.values))
+    growth = distinct / max(dictionary.distinct, 1)
+    if dictionary.plain_size * growth > sample.dictionary_page_size:
         return None
-    wider = index_width(distinct) / max(index_width(found.distinct), 1)
-    return found.indices_size / sample.values * wider + found.stored_size * growth / max(sample.expected, 1)
+    wider = index_width(distinct) / max(index_width(dictionary.distinct), 1)
+    return dictionary.indices_size / sample.values * wider + dictionary.stored_size * growth / max(sample.chunk_values, 1)
 
 
 def index_width(distinct: float) -> int:
-    """Bits of an index into a dictionary of ``distinct`` values."""
+    """Return the bits that an index needs in a dictionary with ``distinct`` values."""
     return max(1, int(distinct) - 1).bit_length()
+
+
+def choose_level(sizes: Mapping[int, int]) -> int:
+    """Choose a codec level: a higher one only if it saves more than ``LEAST_OF_LEVEL``.
+
+    Args:
+        sizes: stored bytes that a sample takes at each level. At least one level.
+    """
+    level, *higher = sorted(sizes)
+    for other in higher:
+        if sizes[other] < sizes[level] * (1 - LEAST_OF_LEVEL):
+            level = other
+    return level

@@ -49,7 +49,7 @@ def test_a_wrong_name_in_an_expression(path: Path, expression: Any) -> None:
 
 @pytest.mark.parametrize("name", ["map<string,int64>", "decimal128(9, 2)", "date32", "list<int64>"])
 def test_a_name_of_no_type(tmp_path: Path, name: str) -> None:
-    with pytest.raises(fastpq.SchemaError, match=r"is no type: .*Arrow type .*maps.*decimal\(9, 2\)") as caught:
+    with pytest.raises(fastpq.SchemaError, match=r"is not a data type: .*Arrow type .*maps.*decimal\(9, 2\)") as caught:
         fastpq.write_table({"m": [1]}, tmp_path / "file", schema={"m": name})
     assert caught.value.context["column"] == "m"
 
@@ -68,9 +68,9 @@ def test_keys_of_another_library(path: Path) -> None:
         pass
 
     keys: Any = FileDecryptionProperties()
-    with pytest.raises(TypeError, match=r"are fastpq\.FileDecryptionProperties, not <class .*test_advice"):
+    with pytest.raises(TypeError, match=r"must be fastpq\.FileDecryptionProperties, not <class .*test_advice"):
         fastpq.read_table(path, decryption_properties=keys)
-    with pytest.raises(TypeError, match=r"are fastpq\.FileEncryptionProperties, not <class .*test_advice"):
+    with pytest.raises(TypeError, match=r"must be fastpq\.FileEncryptionProperties, not <class .*test_advice"):
         fastpq.write_table({"x": [1]}, path, encryption_properties=keys)
 
 
@@ -158,7 +158,7 @@ def test_values_of_filters_that_are_none(path: Path, tmp_path: Path) -> None:
 def test_an_array_for_out(path: Path) -> None:
     wrong: Any
     for wrong in (np.empty(3), [np.empty(3)], np.empty(3).tolist()):
-        with pytest.raises(fastpq.SchemaError, match=r'out is a mapping of names to arrays, .*\{"price": array\}, not a '):
+        with pytest.raises(fastpq.SchemaError, match=r'out must map names to arrays, .*\{"price": array\}, but it is a '):
             fastpq.read_table(path, out=wrong)
     array = np.empty(3)
     fastpq.read_table(path, ["amount"], out={"amount": array})
@@ -203,28 +203,29 @@ def saved(save: Callable[[io.BytesIO], object]) -> bytes:
 TABLE = pa.table({"a": [1, 2], "b": ["ü", "x"]})
 FRAME = TABLE.to_pandas()
 OTHERS: dict[str, tuple[Callable[[], bytes], str]] = {
-    "csv": (lambda: FRAME.to_csv().encode(), r"CSV, read by pandas\.read_csv"),
+    "csv": (lambda: FRAME.to_csv().encode(), r"CSV, which pandas\.read_csv"),
     "short csv": (lambda: b"a,b\n1,2\n", "CSV"),
     "long csv": (lambda: FRAME.to_csv(sep=";").encode() * 99, "CSV"),
     "csv of researchers": (lambda: b"ORCID,name\n1,x\n" * 9, "CSV"),
     "csv of Excel": (lambda: b"\xef\xbb\xbfa;b\r\n1;2\r\n", "CSV"),
-    "json": (lambda: FRAME.to_json().encode(), r"JSON, read by pandas\.read_json"),
+    "json": (lambda: FRAME.to_json().encode(), r"JSON, which pandas\.read_json"),
     "lines of json": (lambda: FRAME.to_json(orient="records", lines=True).encode(), "JSON"),
-    "gzip": (lambda: gzip.compress(b"x" * 99), "a file compressed by gzip: decompress it first"),
+    "gzip": (lambda: gzip.compress(b"x" * 99), "a file compressed by gzip. Decompress it first"),
     "zstd": (lambda: pa.compress(b"x" * 99, "zstd", asbytes=True), "a file compressed by zstd"),
     "bzip2": (lambda: bz2.compress(b"x" * 99), "a file compressed by bzip2"),
     "xz": (lambda: lzma.compress(b"x" * 99), "a file compressed by xz"),
-    "arrow": (lambda: in_arrow(TABLE, pa.ipc.new_file), r"an Arrow IPC or Feather file, read by pyarrow\.feather\.read_table"),
+    "arrow": (lambda: in_arrow(TABLE, pa.ipc.new_file), r"an Arrow IPC or Feather file, which pyarrow\.feather\.read_table"),
     "feather": (lambda: saved(lambda sink: FRAME.to_feather(sink)), "an Arrow IPC or Feather file"),
-    "stream": (lambda: in_arrow(TABLE, pa.ipc.new_stream), "a stream of Arrow IPC"),
+    "stream": (lambda: in_arrow(TABLE, pa.ipc.new_stream), "an Arrow IPC stream"),
     "orc": (lambda: saved(lambda sink: FRAME.to_orc(sink)), "an ORC file"),
     "avro": (lambda: saved(lambda sink: pl.DataFrame(TABLE).write_avro(sink)), "an Avro file"),
-    "excel": (lambda: zipped("[Content_Types].xml"), r"an Excel workbook or .*, read by pandas\.read_excel"),
+    "excel": (lambda: zipped("[Content_Types].xml"), r"an Excel workbook or .*\. pandas\.read_excel"),
     "excel of openpyxl": (lambda: zipped("docProps/app.xml"), "an Excel workbook"),
-    "old excel": (lambda: bytes.fromhex("D0CF11E0A1B11AE1") + bytes(600), "an Excel workbook of the old kind"),
-    "zip": (lambda: zipped("rows.parquet"), "a ZIP archive: extract its files first"),
-    "npz": (lambda: saved(lambda sink: np.savez(sink, a=np.arange(9))), "an archive of arrays, read by numpy"),
-    "npy": (lambda: saved(lambda sink: np.save(sink, np.arange(9))), "an array of NumPy, read by numpy"),
+    "old excel": (lambda: bytes.fromhex("D0CF11E0A1B11AE1") + bytes(600), "an old Excel workbook"),
+    "zip": (lambda: zipped("rows.parquet"), "a ZIP archive. Extract its files first"),
+    "npz": (lambda: saved(lambda sink: np.savez(sink, a=np.arange(9))), r"a NumPy archive \(\.npz\), which numpy"),
+    "npy": (lambda: saved(lambda sink: np.save(sink, np.arange(9))), "a NumPy array, which numpy"),
+    "git lfs": (lambda: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "a pointer file of Git LFS"),
 }
 
 
@@ -233,7 +234,7 @@ def test_files_of_other_kinds(tmp_path: Path, name: str) -> None:
     make, kind = OTHERS[name]
     (tmp_path / "file").write_bytes(make())
     for where in (tmp_path / "file", make(), io.BytesIO(make())):
-        with pytest.raises(fastpq.FormatError, match=f"no Parquet file: it looks like {kind}"):
+        with pytest.raises(fastpq.FormatError, match=f"not a Parquet file: it looks like {kind}"):
             fastpq.read_table(where)
 
 
@@ -245,7 +246,7 @@ NOTHING = [
 
 @pytest.mark.parametrize("data", NOTHING)
 def test_bytes_that_tell_nothing(data: bytes) -> None:
-    with pytest.raises(fastpq.FormatError, match="no Parquet file: it ends with b'"):
+    with pytest.raises(fastpq.FormatError, match="not a Parquet file: it ends with b'"):
         fastpq.read_table(data)
 
 
@@ -272,14 +273,14 @@ def test_names_in_advice_exist() -> None:
 
 @pytest.mark.parametrize(("room", "ours"), [("read", "read_table"), ("write", "write_table")])
 def test_rooms_are_no_functions(path: Path, room: str, ours: str) -> None:
-    with pytest.raises(TypeError, match=rf"^fastpq\.{room} is a module, no function; fastpq has .*{ours}"):
+    with pytest.raises(TypeError, match=rf"^fastpq\.{room} is a module, not a function; fastpq has .*{ours}"):
         getattr(fastpq, room)(path)
 
 
 def test_appended_rows_of_other_columns(tmp_path: Path) -> None:
     fastpq.write_dataset({"a": [1], "b": [2]}, tmp_path)
     for rows, advice in (
-        ({"a": [1]}, "give the column, of nulls too, or check_schema=False"),
+        ({"a": [1]}, "give the column, even if it has nulls alone, or check_schema=False"),
         ({"a": [1], "b": [1], "c": [1]}, "leave the column out, or give check_schema=False"),
         ({"a": [1], "b": ["x"]}, "schema= casts values"),
     ):

@@ -63,17 +63,17 @@ def test_later_nulls_types_and_orders_of_columns() -> None:
 MISFITS: list[tuple[Any, Any, str]] = [
     (np.array([1]), np.array([1.5]), "value 0, 1.5, does not fit"),
     (np.array([1], np.int8), np.array([300]), "value 0, 300, does not fit"),
-    (np.array([1], np.float32), np.array([0.1]), "value 0, 0.1, is no value of the file's FLOAT"),
+    (np.array([1], np.float32), np.array([0.1]), "value 0, 0.1, has no exact value in the file's FLOAT"),
     (np.array([1.5]), np.array([2**53 + 1]), "value 0, 9007199254740993, does not fit"),
-    (np.array([True]), np.array([1]), "is not the BOOLEAN of the file"),
-    (["a"], [1], "is not the BYTE_ARRAY"),
-    (np.array([1]), np.array([1], "M8[s]"), "is not the INT64 of the file"),
+    (np.array([True]), np.array([1]), "does not fit the file's type BOOLEAN"),
+    (["a"], [1], "does not fit the file's type BYTE_ARRAY"),
+    (np.array([1]), np.array([1], "M8[s]"), "does not fit the file's type INT64"),
     (np.array(["2020"], "M8[D]"), np.array(["2020-01-01T01"], "M8[h]"), "value 0, 2020-01-01T01:00:00.000, does not fit"),
     (np.array([1], "m8[s]"), np.array([5], "m8[ms]"), "value 0, 5 milliseconds, does not fit"),
-    (np.array([1], "m8[s]"), np.array([1]), "durations and numbers in one column"),
-    (np.array([1]), np.array([1], "m8[s]"), "durations and numbers in one column"),
-    ([[1]], [1], "is not the list"),
-    ([{"x": 1}], [{"y": 1}], "is not the struct"),
+    (np.array([1], "m8[s]"), np.array([1]), "one column has durations and numbers"),
+    (np.array([1]), np.array([1], "m8[s]"), "one column has durations and numbers"),
+    ([[1]], [1], "does not fit the file's type list"),
+    ([{"x": 1}], [{"y": 1}], "does not fit the file's type struct"),
 ]
 
 
@@ -113,7 +113,7 @@ def test_nulls_alone_are_no_type(method: str) -> None:
     assert nothing["a"].to_pylist() == [None] * 3
     decided_late = written({"a": [None] * 3}, {"a": [None] * 3}, row_group_size=4)
     assert fastpq.read_table(decided_late).num_rows == 6
-    with pytest.raises(SchemaError, match="is not the INT32 Unknown"):
+    with pytest.raises(SchemaError, match="does not fit the file's type INT32 Unknown"):
         written({"a": [None] * 6}, {"a": ["x"]}, row_group_size=4)
 
 
@@ -205,7 +205,7 @@ def test_marks_of_one_file_are_not_of_the_next() -> None:
 
 def test_a_dropped_writer_warns() -> None:
     writers = [fastpq.ParquetWriter(io.BytesIO())]
-    with pytest.warns(ResourceWarning, match="dropped unclosed, and nothing is written"):
+    with pytest.warns(ResourceWarning, match="was never closed, so nothing is written"):
         writers.clear()
 
 
@@ -271,8 +271,8 @@ NO_TYPES = ["nonsense", 7, object(), np.dtype("O"), np.dtype("c16"), "duration[y
 
 @pytest.mark.parametrize("wrong", NO_TYPES, ids=range(len(NO_TYPES)))
 def test_types_that_are_none(wrong: Any) -> None:
-    with pytest.raises(SchemaError, match=r"no type|no Parquet type") as caught:
+    with pytest.raises(SchemaError, match=r"is not a data type|no Parquet type") as caught:
         written({"a": [1]}, schema={"a": wrong})
     assert caught.value.context["column"] == "a"
-    with pytest.raises(SchemaError, match="a schema is a mapping"):
+    with pytest.raises(SchemaError, match="a schema must be a mapping"):
         written({"a": [1]}, schema=7)

@@ -35,7 +35,7 @@ DATA: dict[str, tuple[Any, str]] = {
     "a query": (pl.LazyFrame({"a": [1]}), r"LazyFrame.*\.collect\(\)"),
     "rows": ([{"a": 1}], r"rows become columns by"),
     "one array": (np.arange(3), r"give \{name: array\}"),
-    "a series": (pd.Series([1, 2]), r"one column .* give \{name: values\}"),
+    "a series": (pd.Series([1, 2]), r"one column .* use \{name: values\}"),
 }
 
 
@@ -63,7 +63,7 @@ def test_metadata(tmp_path: Path, metadata: Any, mend: str) -> None:
 
 def test_metadata_that_are_no_unicode() -> None:
     for metadata in ({"key": "\ud800"}, {"\udfff\ud800": "text"}):
-        with pytest.raises(fastpq.SchemaError, match=r"key_value_metadata: .* is no Unicode text"):
+        with pytest.raises(fastpq.SchemaError, match=r"key_value_metadata: .* is not Unicode text"):
             fastpq.write_table({"a": [1]}, io.BytesIO(), key_value_metadata=metadata)
     sink = io.BytesIO()
     fastpq.write_table({"a": [1]}, sink, key_value_metadata={"key": "\udcff"})      # the byte FF of another file
@@ -86,6 +86,7 @@ def test_options_of_other_libraries(tmp_path: Path) -> None:
 
 ALLOWED = {
     "write_table", "write_dataset", "reset_index", "storage_options", "partition_by", "write_metadata_file", "BYTE_STREAM_SPLIT",
+    "append_table",
 }
 
 
@@ -147,12 +148,12 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     text: Any = "2"
     empty: Any = {}
     for call, kind, message in (
-        (lambda: fastpq.read_table(path, row_groups=wrong), fastpq.SchemaError, r"row_groups is a list of indices: \[0\]"),
-        (lambda: fastpq.read_table(path, threads=text), TypeError, "threads is a whole number, or None"),
-        (lambda: fastpq.write_table(table, path, threads=text), TypeError, "threads is a whole number, or None"),
-        (lambda: fastpq.read_table(path, properties=empty), TypeError, "properties is a ReaderProperties, not dict"),
-        (lambda: fastpq.write_table(table, path, properties=empty), TypeError, "properties is a WriterProperties, not dict"),
-        (lambda: fastpq.write_dataset(table, tmp_path / "d", properties=empty), TypeError, "properties is a WriterProperties"),
+        (lambda: fastpq.read_table(path, row_groups=wrong), fastpq.SchemaError, r"row_groups must be a list of integers: \[0\]"),
+        (lambda: fastpq.read_table(path, threads=text), TypeError, "threads must be a whole number, or None"),
+        (lambda: fastpq.write_table(table, path, threads=text), TypeError, "threads must be a whole number, or None"),
+        (lambda: fastpq.read_table(path, properties=empty), TypeError, "properties must be a ReaderProperties, not a dict"),
+        (lambda: fastpq.write_table(table, path, properties=empty), TypeError, "must be a WriterProperties, not a dict"),
+        (lambda: fastpq.write_dataset(table, tmp_path / "d", properties=empty), TypeError, "must be a WriterProperties"),
         (lambda: table[["a", "b"]], fastpq.SchemaError, r"select\(\['a', 'b'\]\)"),
         (lambda: fastpq.write_table(table, io.StringIO()), fastpq.SchemaError, "StringIO, a file of text: open it in binary"),
         (lambda: fastpq.read_table(tmp_path / "empty"), FileNotFoundError, "no data file in the folder .*empty"),
@@ -164,17 +165,17 @@ def test_wrong_arguments(tmp_path: Path) -> None:
 
 ARGUMENTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "row_ranges": (lambda file: file.read(row_ranges=5), fastpq.SchemaError, r"a list of ranges, .*\[\(0, 100\)\], not 5"),
-    "one range": (lambda file: file.read(row_ranges=(0, 5)), fastpq.SchemaError, "0 is not a range of rows: row_ranges is a"),
-    "row_groups": (lambda file: file.read(row_groups=["a"]), fastpq.SchemaError, "a list of indices, and 'a' is none"),
-    "row_groups of text": (lambda file: file.read(row_groups="ab"), fastpq.SchemaError, "row_groups is a list of indices, not"),
-    "columns": (lambda file: file.read(columns=5), fastpq.SchemaError, "columns is a list of names or numbers, not 5"),
-    "a column": (lambda file: file.read(columns=[None]), fastpq.SchemaError, "named by a str, a tuple or a number, not by None"),
-    "batch_size": (lambda file: file.iter_batches(batch_size="5"), TypeError, "batch_size is a whole number of rows, not '5'"),
-    "batch_size of a float": (lambda file: file.iter_batches(batch_size=5.0), TypeError, "batch_size is a whole number"),
+    "one range": (lambda file: file.read(row_ranges=(0, 5)), fastpq.SchemaError, "0 is not a range of rows: row_ranges must"),
+    "row_groups": (lambda file: file.read(row_groups=["a"]), fastpq.SchemaError, "a list of integers: 'a' is not one"),
+    "row_groups of text": (lambda file: file.read(row_groups="ab"), fastpq.SchemaError, "row_groups must be a list of integers"),
+    "columns": (lambda file: file.read(columns=5), fastpq.SchemaError, "columns must be a list of names or numbers, not 5"),
+    "a column": (lambda file: file.read(columns=[None]), fastpq.SchemaError, "must be a str, a tuple or a number, not None"),
+    "batch_size": (lambda file: file.iter_batches(batch_size="5"), TypeError, "batch_size must be a whole number of rows"),
+    "batch_size of a float": (lambda file: file.iter_batches(batch_size=5.0), TypeError, "batch_size must be a whole number"),
     "batch_size 0": (lambda file: file.iter_batches(batch_size=0), ValueError, "batch_size must be at least 1, not 0"),
-    "head": (lambda file: file.head("5"), TypeError, "n is a whole number of rows, not '5'"),
+    "head": (lambda file: file.head("5"), TypeError, "n must be a whole number of rows, not '5'"),
     "tail": (lambda file: file.tail(-1), ValueError, "n must be at least 0, not -1"),
-    "sample": (lambda file: file.sample(None), TypeError, "n is a whole number of rows, not None"),
+    "sample": (lambda file: file.sample(None), TypeError, "n must be a whole number of rows, not None"),
 }
 
 
@@ -190,13 +191,13 @@ def test_arguments_of_datasets_and_frames(tmp_path: Path) -> None:
     fastpq.write_table({"a": np.arange(10)}, tmp_path / "x.parquet")
     dataset: Any = fastpq.ParquetDataset(tmp_path)
     frame: Any = fastpq.read_pandas
-    with pytest.raises(fastpq.SchemaError, match="columns is a list of names, not 5"):
+    with pytest.raises(fastpq.SchemaError, match="columns must be a list of names or numbers, not 5"):
         dataset.read(5)
-    with pytest.raises(TypeError, match="batch_size is a whole number of rows, not '5'"):
+    with pytest.raises(TypeError, match="batch_size must be a whole number of rows, not '5'"):
         dataset.iter_batches("5")
-    with pytest.raises(TypeError, match="n is a whole number of rows, not '5'"):
+    with pytest.raises(TypeError, match="n must be a whole number of rows, not '5'"):
         dataset.head("5")
-    with pytest.raises(fastpq.SchemaError, match="columns is a list of names or numbers, not 5"):
+    with pytest.raises(fastpq.SchemaError, match="columns must be a list of names or numbers, not 5"):
         frame(tmp_path / "x.parquet", columns=5)
 
 
@@ -225,11 +226,71 @@ def test_truncated_files(tmp_path: Path) -> None:
     whole = (tmp_path / "x.parquet").read_bytes()
     for size in (8, 100, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.parquet").write_bytes(whole[:size])
-        with pytest.raises(fastpq.FormatError, match=f"ends after {size} bytes without a footer, as if cut off; .*recover_table"):
+        reason = rf"ends after {size} bytes, and has no footer there\. .*recover_table"
+        with pytest.raises(fastpq.FormatError, match=reason):
             fastpq.read_table(tmp_path / "cut.parquet")
     for other, message in ((b"", "it is empty"), (b"PK", "2 bytes, and the shortest has"), (b"x" * 100, "it ends with b'xxxx'")):
         with pytest.raises(fastpq.FormatError, match=message):
             fastpq.read_table(other)
+
+
+def test_recover_table_does_not_advise_itself(tmp_path: Path) -> None:
+    fastpq.write_table({"a": np.arange(1000)}, tmp_path / "x.parquet")
+    whole = (tmp_path / "x.parquet").read_bytes()
+    with pytest.raises(fastpq.FormatError, match="has no footer there") as caught:
+        fastpq.recover_table(whole[: len(whole) // 2])
+    assert "recover_table" not in str(caught.value)
+
+
+def test_compression_of_a_wrong_type(tmp_path: Path) -> None:
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"compression": 5}, "compression must be the name of a codec, None, or a mapping from columns to these, not 5"),
+        ({"compression": {"a": 5}}, "compression must be the name of a codec, .*, not 5"),
+        ({"compression_level": "3"}, "compression_level must be a whole number, None, or a mapping .*, not '3'"),
+        ({"compression_level": 3.5}, r"compression_level must be a whole number, .*, not 3\.5"),
+        ({"compression_level": {"a": True}}, "compression_level must be a whole number, .*, not True"),
+    )
+    for options, message in wrong:
+        with pytest.raises(TypeError, match=message):
+            fastpq.write_table({"a": [1]}, tmp_path / "x.parquet", compression=options.pop("compression", "zstd"), **options)
+    level: Any = np.int64(3)
+    fastpq.write_table({"a": [1]}, tmp_path / "x.parquet", compression="zstd", compression_level=level)
+
+
+def test_arguments_that_are_nearly_right(tmp_path: Path) -> None:
+    fastpq.write_table({"a": [1]}, tmp_path / "x.parquet")
+    for read in (fastpq.read_table, fastpq.read_dataset, fastpq.ParquetFile):
+        for name, hint in (("filter", "filters"), ("column", "columns")):
+            options: dict[str, Any] = {name: ["a"]}
+            with pytest.raises(TypeError, match=rf"unknown options: {name}; .*\b{hint}\b"):
+                read(tmp_path / "x.parquet", **options)
+
+
+def test_columns_of_datasets_and_files_have_the_same_errors(tmp_path: Path) -> None:
+    fastpq.write_table({"price": [1], "s": [{"a": 1}]}, tmp_path / "x.parquet")
+    dataset, file = fastpq.ParquetDataset(tmp_path), fastpq.ParquetFile(tmp_path / "x.parquet")
+    wrong: tuple[Any, ...] = ("price", ["prize"], ["s.b"], 5)
+    for columns in wrong:
+        messages = []
+        for source in (dataset, file):
+            with pytest.raises(fastpq.SchemaError) as caught:
+                source.read(columns)
+            messages.append(caught.value.message)
+        assert messages[0] == messages[1]
+
+
+def test_a_table_that_does_not_fit_the_first_one(tmp_path: Path) -> None:
+    tables: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"a": [1]}, "it lacks 'b'$"),
+        ({"a": [1], "b": [2], "c": [3]}, "it also has 'c'$"),
+        ({"a": [1], "c": [2]}, "it lacks 'b' and also has 'c'$"),
+    )
+    for table, message in tables:
+        with fastpq.ParquetWriter(tmp_path / "x.parquet") as writer:
+            writer.write_table({"a": [1], "b": [2]})
+            with pytest.raises(fastpq.SchemaError, match="the table does not have the file's columns: ") as caught:
+                writer.write_table(table)
+            assert re.search(message, caught.value.message)
 
 
 def test_a_folder_of_a_server_as_a_file(tmp_path: Path) -> None:
@@ -238,7 +299,7 @@ def test_a_folder_of_a_server_as_a_file(tmp_path: Path) -> None:
     (tmp_path / "data" / "index.parquet").write_bytes(page)
     with (
         serving(tmp_path) as server,
-        pytest.raises(fastpq.FormatError, match=r"page of HTML, as servers send for folders.*give the URL of a file"),
+        pytest.raises(fastpq.FormatError, match=r"HTML page\. Servers send such pages for folders.*give the URL of a file"),
     ):
         fastpq.ParquetFile(f"{server.url}/data/index.parquet")
 

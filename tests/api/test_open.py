@@ -45,7 +45,7 @@ def test_a_file_with_a_broken_schema_opens(on_error: fastpq.options.OnError, tmp
     path.write_bytes(stored[: -TAIL_LENGTH - length] + encoded + len(encoded).to_bytes(4, "little") + b"PAR1")
     with fastpq.ParquetFile(path, on_error=on_error) as file:
         assert file.metadata.num_rows == 3
-        with pytest.raises(fastpq.FormatError, match=rf"repetition type 12 \[path {path}"):
+        with pytest.raises(fastpq.FormatError, match=rf"repetition type 12 is unknown \[path {path}"):
             file.read()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import fastpq
 from fastpq import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.metadata.file_metadata import decryptor_of
 from tests.io.range_server import serving
 
 ROWS = {"a": [1, 2, 3], "b": ["x", None, "z"]}
@@ -77,7 +78,7 @@ def test_metadata_without_keys(tmp_path: Path) -> None:
     assert again.row_group(0).column(0).is_encrypted
     chunk = again.row_group(0).column(0)
     with pytest.raises(fastpq.KeyAccessError):
-        again.decryptor.chunk_cipher(chunk.chunk, 0, 0)
+        decryptor_of(again).chunk_cipher(chunk.chunk, 0, 0)
     for path in (signed, encrypted(tmp_path / "sealed")):
         with pytest.raises(fastpq.UnsupportedError, match=r"neither keys.*read_metadata\(path, decryption_properties"):
             pickle.dumps(fastpq.read_metadata(path, decryption_properties=KEYS))

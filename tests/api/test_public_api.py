@@ -16,8 +16,8 @@ import pytest
 
 import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
-from fastpq.api.reader_options import DEFAULTS, ReaderOptions
-from fastpq.api.writer_options import WriterOptions
+from fastpq.api.keywords import ReaderOptions, WriterOptions
+from fastpq.api.reader_options import DEFAULTS
 from fastpq.common.foreign_options import READING
 from fastpq.common.progress import Progress
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
@@ -31,7 +31,7 @@ READERS: list[Callable[..., Any]] = [
 ]
 DATASETS = (ParquetDataset, fastpq.read_dataset)
 WRITERS = [ParquetWriter, fastpq.write_table, fastpq.write_dataset]
-SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "scan", "verify_dataset"]
+SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "verify_dataset"]
 
 SIGNATURE_LINE = re.compile(r"\w+\([^\n]*\)( -> [^\n]*)?\n\n?")       # which Cython puts before a docstring
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\n", re.MULTILINE)
@@ -154,18 +154,22 @@ def test_type_hints_are_the_types() -> None:
 # ---- options of reading: as ParquetFile has them
 
 
+# options that datasets take by the path of a file
+OF_ONE_FILE = {"decryption_properties", "metadata"}
+
+
 @pytest.mark.parametrize("function", READERS)
 def test_readers_have_the_options_of_parquet_file(function: Callable[..., Any]) -> None:
     expected, given = inspect.signature(ParquetFile).parameters, inspect.signature(function).parameters
     for name, parameter in expected.items():
-        if name == "where" or (name == "decryption_properties" and function in DATASETS):
+        if name == "where" or (name in OF_ONE_FILE and function in DATASETS):
             assert name in given
             continue
         assert (given[name].default, given[name].annotation) == (parameter.default, parameter.annotation), name
         assert given[name].kind is inspect.Parameter.KEYWORD_ONLY
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in given.values())
     listed = options_in(docstring(function)).keys()
-    assert listed == ReaderOptions.__annotations__.keys() - ({"decryption_properties"} if function in DATASETS else set())
+    assert listed == ReaderOptions.__annotations__.keys() - (OF_ONE_FILE if function in DATASETS else set())
 
 
 def test_defaults_of_readers() -> None:
@@ -196,7 +200,6 @@ def test_options_reach_the_file(tmp_path: Any) -> None:
 def test_writer_options_are_the_fields_of_writer_properties() -> None:
     fields = {field.name: field.type for field in dataclasses.fields(WriterProperties)}
     assert WriterOptions.__annotations__.keys() == fields.keys()
-    assert {name: hint.__forward_arg__ for name, hint in WriterOptions.__annotations__.items()} == fields
     assert typing.get_type_hints(WriterOptions) == typing.get_type_hints(WriterProperties)
     assert not WriterOptions.__required_keys__
 
@@ -214,7 +217,7 @@ def test_writers_show_and_document_every_option(function: Callable[..., Any]) ->
         assert text is not None, f"{field.name} documents no default"
         assert text[1].replace('"', "'") == repr(default)
     annotations = (function.__init__ if inspect.isclass(function) else function).__annotations__
-    assert annotations["options"] == "Unpack[WriterOptions]"
+    assert annotations["options"] == "Unpack[keywords.WriterOptions]"
 
 
 def documented_attributes(found: type) -> dict[str, str]:
@@ -245,8 +248,11 @@ def test_unknown_options_are_refused_with_near_names(given: str, near: str, tmp_
     ("method", "made", "own"),
     [
         (CryptoFactory.file_encryption_properties, FileEncryptionProperties, {
-            "footer_key", "column_keys", "footer_key_metadata", "plaintext_footer", "algorithm", "encrypt_unlisted"}),
-        (CryptoFactory.file_decryption_properties, FileDecryptionProperties, {"key_retriever"}),
+            "footer_key", "column_keys", "footer_key_metadata", "plaintext_footer", "algorithm", "unlisted", "encrypt_unlisted",
+            "plaintext_columns",    # in the EncryptionConfiguration
+            "for_reader",           # DuckDB asks no key service
+            "audit"}),
+        (CryptoFactory.file_decryption_properties, FileDecryptionProperties, {"key_retriever", "audit"}),
     ],
 )
 def test_crypto_factory_passes_options_on(method: Callable[..., Any], made: type, own: set[str]) -> None:
@@ -268,17 +274,16 @@ def test_spark_jobs_document_every_option(name: str) -> None:
 
 
 def test_spark_keywords_are_the_options_of_the_data_source() -> None:
+    """Each keyword is an option that parsing accepts, and options that are no keywords are arguments or for streams."""
     needs(pyspark)
-    from fastpq.spark import keywords, options
+    from fastpq.spark import option_keywords, options
 
-    def folded(typed: Any, but: Any = None) -> set[str]:
-        inherited = set() if but is None else but.__annotations__.keys()
-        return {options.plain_name(name) for name in typed.__annotations__.keys() - inherited}
+    def plain_names(typed: Any) -> set[str]:
+        return {options.plain_name(name) for name in typed.__annotations__}
 
-    service = {options.plain_name(name) for name in options._SERVICE | options._CONNECTION}
-    assert folded(keywords.ServiceKeywords) == service
-    assert folded(keywords.EncryptionKeywords, keywords.ServiceKeywords) == options._ENCRYPTION
-    # read and scan take path and filters as arguments; trigger and checkpoint are of streams alone
-    elsewhere = {"path", "paths", "filters", "maxfilespertrigger", "checkpointlocation"}
-    assert folded(keywords.ReadKeywords, keywords.ServiceKeywords) == options._READ - elsewhere
-    assert folded(keywords.CompactionKeywords, keywords.EncryptionKeywords) == set(options._PROPERTIES)
+    service, encryption = options._SERVICE.keys(), options._ENCRYPTION.keys()
+    assert plain_names(option_keywords.ServiceKeywords) == service
+    assert plain_names(option_keywords.EncryptionKeywords) == encryption | service
+    others = set(map(str.lower, options.NO_KEYWORDS))
+    assert plain_names(option_keywords.ReadKeywords) == options._READING.keys() - others | service
+    assert plain_names(option_keywords.CompactionKeywords) == options._PROPERTIES.keys() | encryption | service

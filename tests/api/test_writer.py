@@ -252,7 +252,7 @@ def test_threads_may_share_a_writer() -> None:
 
 @pytest.mark.parametrize("options", [{"use_dictionary": "x"}, {"write_statistics": "x"}, {"bloom_filter": {"x": None}}])
 def test_options_of_columns_are_no_text(options: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=r"one text|options by name"):
+    with pytest.raises(TypeError, match=r"not the text|a mapping of options"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), **options)
 
 

@@ -91,7 +91,7 @@ def test_the_limit_at_first_follows_the_usable_memory() -> None:
     assert memory.idle_bytes() >= 8 * MiB
     memory.set_idle_limit(5)
     assert memory.set_idle_limit(7) == 5
-    with pytest.raises(ValueError, match="a limit of -1"):
+    with pytest.raises(ValueError, match="must not be negative: -1"):
         memory.set_idle_limit(-1)
 
 
@@ -108,13 +108,12 @@ SMALL = """
         assert fastpq.memory.idle_bytes() <= 64 << 20
 """
 GROUPED = """
-    import functools, sys
+    import sys
     from pathlib import Path
     from fastpq.common import process_memory
     assert "fastpq.arrays.memory" not in sys.modules        # memory.pyx asks once, at import
     tree = Path(sys.argv[1])
-    process_memory.group_limits = functools.partial(
-        process_memory.group_limits, tree / "own", tree / "unified", tree / "memory")
+    process_memory.OWN_GROUPS, process_memory.UNIFIED, process_memory.MEMORY = tree / "own", tree / "unified", tree / "memory"
     import fastpq.memory
     from fastpq.arrays import memory
     held = [memory.empty(1 << 20) for _ in range(200)]

@@ -113,14 +113,14 @@ def test_elements_live_as_long_as_their_lists() -> None:
 
 @pytest.mark.parametrize("bounds", [[0, 4], [-1, 2], [2, 1], [0, 1, 0], [0, np.iinfo(np.int64).max]])
 def test_lists_outside_of_the_elements(bounds: list[int]) -> None:
-    with pytest.raises(FormatError, match="lies outside"):
+    with pytest.raises(FormatError, match="is outside the elements"):
         cut(np.arange(3), np.array(bounds, np.int64), None)
 
 
 def test_unfit_arrays() -> None:
-    with pytest.raises(SchemaError, match="one dimension"):
+    with pytest.raises(SchemaError, match="one-dimensional"):
         cut(np.zeros((2, 2)), np.zeros(1, np.int64), None)
     with pytest.raises(SchemaError, match="booleans"):
         cut(np.zeros(2), np.zeros(3, np.int64), np.ones(3, np.bool_))
-    with pytest.raises(SchemaError, match="one dimension"):
+    with pytest.raises(SchemaError, match="one-dimensional"):
         lengths_of(objects([1], [2])[::-1])

@@ -125,13 +125,13 @@ def test_seconds_dates_and_decimals() -> None:
     assert column.type == ColumnType(Type.INT64, None, Timestamp("ms", utc=True))
     assert np.asarray(column.values).tolist() == [-5000, 9_223_372_036_854_775_000]
     for seconds in (9_223_372_036_854_776, -9_223_372_036_854_776):
-        with pytest.raises(SchemaError, match="overflow"):
+        with pytest.raises(SchemaError, match="too many for"):
             column_of(Field(b"tss:"), Values(1, [None, longs(seconds)]))
     column = column_of(Field(b"tdm"), Values(2, [None, longs(-86_400_000, 172_800_000)]))
     assert column.type == ColumnType(Type.INT32, None, Date())
     assert np.asarray(column.values).tolist() == [-1, 2]
     for milliseconds in (1, 86_400_000 * 2**31):
-        with pytest.raises(SchemaError, match="whole int32 day"):
+        with pytest.raises(SchemaError, match="whole number of int32 days"):
             column_of(Field(b"tdm"), Values(1, [None, longs(milliseconds)]))
     wide = (-12345).to_bytes(32, "little", signed=True)
     column = column_of(Field(b"d:20,3,256"), Values(1, [None, wide]))
@@ -209,9 +209,9 @@ BROKEN: dict[str, tuple[Field, Values, str]] = {
     "null count is wrong": (
         Field(b"i", b"c"),
         Values(2, [b"\1", ints(1, 2)], null_count=2),
-        "claims 2 nulls and has 1",
+        "claims 2 nulls but has 1",
     ),
-    "null count hides nulls": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)]), "claims 0 nulls and has 1"),
+    "null count hides nulls": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)]), "claims 0 nulls but has 1"),
     "nulls without bitmap": (Field(b"i", b"c"), Values(2, [None, ints(1, 2)], null_count=1), "no validity bitmap"),
     "nulls in a required field": (Field(b"i", b"c", 0), Values(2, [b"\1", ints(1, 2)], null_count=1), "without nulls"),
     "too few buffers": (Field(b"i", b"c"), Values(1, [None]), "1 buffers instead of 2"),
@@ -244,13 +244,13 @@ BROKEN: dict[str, tuple[Field, Values, str]] = {
     "no dictionary": (CODES, Values(1, [None, ints(0)]), "no dictionary"),
     "codes without buffers": (CODES, Values(1, [None], dictionary=WORDS), "1 buffers instead of 2"),
     "float codes": (Field(b"f", b"c", dictionary=Field(b"u")), Values(1, [None, ints(0)], dictionary=WORDS), "indices"),
-    "decimal without scale": (Field(b"d:5", b"c"), Values(1, [None, bytes(16)]), "not of a decimal"),
-    "decimal of no digits": (Field(b"d:0,0", b"c"), Values(1, [None, bytes(16)]), "not of a decimal"),
-    "decimal of 39 digits": (Field(b"d:39,0", b"c"), Values(1, [None, bytes(16)]), "not of a decimal"),
-    "decimal of 100 bits": (Field(b"d:5,0,100", b"c"), Values(1, [None, bytes(16)]), "not of a decimal"),
+    "decimal without scale": (Field(b"d:5", b"c"), Values(1, [None, bytes(16)]), "not a format of decimals"),
+    "decimal of no digits": (Field(b"d:0,0", b"c"), Values(1, [None, bytes(16)]), "not a format of decimals"),
+    "decimal of 39 digits": (Field(b"d:39,0", b"c"), Values(1, [None, bytes(16)]), "not a format of decimals"),
+    "decimal of 100 bits": (Field(b"d:5,0,100", b"c"), Values(1, [None, bytes(16)]), "not a format of decimals"),
     "width in letters": (Field(b"w:x", b"c"), Values(1, [None, bytes(16)]), "syntax"),
     "negative width": (Field(b"w:-1", b"c"), Values(1, [None, bytes(16)]), "syntax"),
-    "width times length": (Field(b"w:2147483647", b"c"), Values(2**56, [None, b""]), "would have"),
+    "width times length": (Field(b"w:2147483647", b"c"), Values(2**56, [None, b""]), "would need"),
 }
 
 
@@ -273,7 +273,7 @@ UNSUPPORTED = {
     b"w:0": "0 bytes",
     b"d:5,-2": "scale",
     b"d:5,6": "scale",
-    b"?": "not known",
+    b"?": "is not supported",
 }
 
 
@@ -296,9 +296,9 @@ def test_struct_rules() -> None:
         import_table(Producer(schema, Values(2, [None, None], children=[child])))
     twice = import_table(Producer(Field(b"+s", children=[Field(b"i", b"a")] * 2), Values(2, [None], children=[child] * 2)))
     assert [(name, column.to_pylist()) for name, column in twice.items()] == [("a", [1, 2])] * 2
-    with pytest.raises(SchemaError, match="is no table"):
+    with pytest.raises(SchemaError, match="is not a table"):
         import_table(Producer(Field(b"i"), child))
-    with pytest.raises(SchemaError, match="neither"):
+    with pytest.raises(SchemaError, match="object is not Arrow data"):
         import_table(object())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fastpq.arrays.table import BinaryOffsets, Column, DictionaryValues
 from fastpq.arrow import loops
-from fastpq.arrow.batches import concat_batches
+from fastpq.arrow.fields import concat_batches
 from fastpq.schema.types import ColumnType, String, Type
 
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())

@@ -114,6 +114,42 @@ def test_unions_are_structs_of_code_and_members(name: str) -> None:
     assert both.to_pylist() == expected + expected[2:]
 
 
+@pytest.mark.parametrize("name", unions())
+def test_to_arrow_restores_unions(name: str) -> None:
+    """By the ARROW:schema of a file, in tables, columns, lists and structs; alone on request, since few consumers read unions."""
+    union = unions()[name]
+    for part in (union, union.slice(1, 2), union.slice(4), pa.chunked_array([union, union.slice(2)])):
+        table = fastpq.read_table(written(pa.table({"u": part})))
+        restored = table.to_arrow()
+        restored.validate(full=True)
+        assert restored["u"].type == union.type
+        assert restored["u"].to_pylist() == part.to_pylist() == table["u"].to_arrow().to_pylist()
+        assert fastpq.read_table(written(table)).to_arrow().equals(restored)
+        assert pa.types.is_struct(pa.table(table)["u"].type)
+        assert pl.DataFrame(table)["u"].dtype == pl.read_parquet(written(table))["u"].dtype
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 4], pa.int32()), union)
+    inside = pa.table({"l": lists, "s": pa.StructArray.from_arrays([union.slice(0, 2)], ["u"])})
+    restored = fastpq.read_table(written(inside)).to_arrow()
+    assert restored.schema.types == inside.schema.types
+    assert restored.to_pylist() == inside.to_pylist()
+
+
+def test_structs_that_are_no_unions_any_more() -> None:
+    table = fastpq.read_table(written(pa.table({"u": unions()["sparse"]})))
+    column = table["u"]
+    assert isinstance(column, fastpq.StructColumn)
+    for codes, nulls in ((np.array([0, 1, 7, 0], np.int8), 0), (np.array([0, 1, 1, 0], np.int8), 1)):
+        validity = np.array([0b1101], np.uint8) if nulls else None
+        children = (column.children[0]._with(values=codes), *column.children[1:])
+        assert pa.types.is_struct(column._with(children=children, validity=validity, null_count=nulls).to_arrow().type)
+
+
+def written(table: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    fastpq.write_table(table, file)
+    return io.BytesIO(file.getvalue())
+
+
 def test_other_readers_take_the_struct_of_a_union(tmp_path: Path) -> None:
     path = tmp_path / "union.parquet"
     fastpq.write_table(pa.table({"u": unions()["sparse"]}), path)
@@ -125,7 +161,7 @@ def test_other_readers_take_the_struct_of_a_union(tmp_path: Path) -> None:
 def test_members_need_names_of_their_own() -> None:
     for names in (["n", "n"], ["n", "type_id"]):
         union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1]), pa.array(["x"])], names)
-        with pytest.raises(SchemaError, match=r"members .* need names of their own.*column a"):
+        with pytest.raises(SchemaError, match=r"members .* need different names.*column a"):
             fastpq.write_table(pa.table({"a": union}), io.BytesIO())
 
 

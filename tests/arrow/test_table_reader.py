@@ -60,7 +60,7 @@ def test_all_kinds_of_values() -> None:
     for index in (3, -1):
         with pytest.raises(IndexError):
             table.item(7, index)
-    with pytest.raises(ValueError, match="no scalar of type 'd'"):
+    with pytest.raises(ValueError, match="'d' is not a type of scalars"):
         table.scalar(0, "d")
 
 

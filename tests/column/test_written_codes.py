@@ -74,5 +74,5 @@ def test_a_code_outside_the_dictionary(code: int) -> None:
     entries = fastpq.Table({"s": np.array(["a", "b"], object)})["s"]
     assert isinstance(entries, Column)
     column = Column._made(entries.type, DictionaryValues(np.array([0, code, 1], np.int32), entries._with(nullable=False)))
-    with pytest.raises(FormatError, match="a dictionary code outside the dictionary"):
+    with pytest.raises(FormatError, match="a dictionary code is outside the dictionary"):
         fastpq.write_table({"s": column}, io.BytesIO())

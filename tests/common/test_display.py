@@ -21,11 +21,12 @@ from fastpq import format as fmt
 from fastpq.arrays.layouts import BinaryOffsets, BinaryViews
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.common.display import Grid, Heading, Share, View, counted, of_bytes, shorten, to_html, to_text
-from fastpq.convert.numpy_input import table_from
+from fastpq.convert.caller_input import table_from
 from fastpq.format.parquet import BoundingBox
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.explain import Explanation
+from fastpq.read.filtered.explain import Explanation
 from fastpq.recovery.losses import Loss, RecoveryReport
+from fastpq.rewriting.report import DroppedIndex, DroppedMetadata, RewritingReport
 
 EVIL = "<script>alert('1')</script>&\"\x1b[31m\n"
 LONG = "ab\x00é" * (1 << 18)
@@ -210,6 +211,18 @@ def test_recovery_report() -> None:
     text, shown = checked(many)
     assert "… and 9,995 more losses" in text
     assert "<script>" in shown      # as text
+
+
+def test_rewriting_report() -> None:
+    complete = RewritingReport(copied_pages=3, decoded_pages=1)
+    assert "nothing was left out" in Tags(complete._repr_html_()).text
+    assert "3 pages copied" in Tags(complete._repr_html_()).text
+    index = DroppedIndex("file.parquet", 2, EVIL, "offset index", EVIL)
+    report = RewritingReport((index,) * 300, (DroppedMetadata(EVIL, ""),))
+    tags = Tags(report._repr_html_())
+    assert "<script" not in report._repr_html_()
+    assert "… and 201 more parts" in tags.text
+    assert len(report._repr_html_()) <= 200_000
 
 
 # ---- any names, any values, any size

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from fastpq.common.parallel import AHEAD, resolve_threads, run_ordered, run_parallel
+from tests.threads import threads_of_fastpq
 
 GUARD = 60      # seconds until a test fails that hangs
 
@@ -64,10 +65,6 @@ def test_the_first_error_ends_the_work() -> None:
         with pytest.raises(LookupError, match="three"):
             list(runner(work, range(10_000), 2))
         assert len(started) < 1000
-
-
-def threads_of_fastpq() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
 
 
 def test_ctrl_c_ends_the_work_of_all_threads() -> None:

@@ -39,7 +39,7 @@ def test_as_pandas(tmp_path: Path, name: str, index: bool | None) -> None:
 def test_other_data(tmp_path: Path) -> None:
     data: Any
     for data in ({"a": [1]}, fastpq.Table({"a": [1]})):
-        with pytest.raises(fastpq.SchemaError, match="index is for DataFrames"):
+        with pytest.raises(fastpq.SchemaError, match="index is an option for pandas DataFrames"):
             fastpq.write_table(data, tmp_path / "x", index=True)
-    with pytest.raises(fastpq.SchemaError, match="index is for DataFrames"):
+    with pytest.raises(fastpq.SchemaError, match="index is an option for pandas DataFrames"):
         fastpq.write_dataset({"a": [1]}, tmp_path / "d", index=False)

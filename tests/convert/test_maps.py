@@ -122,7 +122,7 @@ def test_maps_of_a_parquet_schema(type_: pa.DataType, values: list[Any], expecte
 
 @pytest.mark.parametrize("value", [5, "ab", [1], [("a", 1, 2)], {None: 1}, [(None, 1)]])
 def test_no_maps(value: Any) -> None:
-    with pytest.raises(fastpq.SchemaError, match="value 1 is no map"):
+    with pytest.raises(fastpq.SchemaError, match="value 1 is not a map"):
         read_back({"m": [{}, value]}, COUNTS)
 
 

@@ -129,7 +129,7 @@ def test_null_structs_have_null_fields() -> None:
     assert found.mask.tolist()[1][:2] == (True, (True,))
     assert found["l"].tolist() == [[1], None]
     assert column.to_numpy(structured=True, nulls="object").tolist() == [(1, (2.5,), [1]), (None, (None,), None)]
-    with pytest.raises(fastpq.SchemaError, match="have no NaN"):
+    with pytest.raises(fastpq.SchemaError, match="and no NaN"):
         column.to_numpy(structured=True, nulls="nan")
 
 
@@ -144,7 +144,7 @@ def test_structs_that_are_no_complex_numbers() -> None:
 
 def test_fields_of_one_name_are_refused() -> None:
     column = fastpq.Table({"a": pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])})["a"]
-    with pytest.raises(fastpq.SchemaError, match="two fields of one name"):
+    with pytest.raises(fastpq.SchemaError, match="two fields have the same name"):
         column.to_numpy(structured=True)
 
 

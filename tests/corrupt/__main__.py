@@ -1,10 +1,4 @@
-"""``tools/fuzz``: mutates files, encoded streams, variants, geometries, Arrow schemas or keys and reads them in child processes
-with bounded memory and time.
-
-A table or a typed error is right. A crash, a hang, another exception, unbounded memory, a table that Arrow refuses, or another
-value than the original's is a finding; its bytes are saved. ``--campaign`` takes the targets in turns and adds every run to a
-ledger; the next campaign goes on behind the last number.
-"""
+"""``tools/fuzz``: mutates files and reads them in child processes with bounded memory and time."""
 
 from __future__ import annotations
 
@@ -20,14 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.corrupt import campaign, ledger
-from tests.corrupt.targets import FUZZED, TARGETS, bytes_of, mutation_of, prepare, samples_for
-from tools import builds
+from tests.corrupt.targets import TARGETS, bytes_of, mutation_of, prepare, samples_for
+from tools import builds, command_lines
+from tools.command_lines import FUZZ_TARGETS
 
-REPRODUCERS = Path("build/fuzz")
-CAMPAIGN = Path("build/campaign")
 SHOWN = 5
 MIB = 1 << 20
-BUILDS = ("release", "debug", "guided")
 # Seconds of each target in a turn of a campaign.
 TURN = {
     "paths": 240.0, "kernel": 60.0, "codecs": 60.0, "read": 20.0, "nested": 20.0, "select": 20.0, "rewrite": 20.0,
@@ -36,29 +28,9 @@ TURN = {
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="tools/fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--count", type=int, default=20_000, help="mutations (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="other seeds, other mutations (default: %(default)s)")
-    chosen = "what is done with them; may be repeated (default: read; of a campaign, all)"
-    parser.add_argument("--target", choices=FUZZED, action="append", help=chosen)
-    parser.add_argument("--corpus", type=Path, help="folder of files to mutate (default: pyarrow's and the test data)")
-    parser.add_argument("--workers", type=int, default=2, help="child processes (default: %(default)s)")
-    parser.add_argument("--time-limit", type=float, default=10, help="processor seconds for a mutation (default: %(default)s)")
-    parser.add_argument("--memory", type=int, default=2048, help="MiB by which a child may grow (default: %(default)s)")
-    parser.add_argument("--save", type=Path, default=REPRODUCERS, help="folder for reproducers (default: %(default)s)")
-    parser.add_argument("--replay", type=Path, metavar="FILE", help="only read one reproducer, in this process")
-    parser.add_argument("--number", type=int, help="only do the mutation with this number, in this process")
-    parser.add_argument("--campaign", action="store_true", help="take targets in turns, and keep a ledger")
-    parser.add_argument("--seconds", type=float, default=3600, help="duration of a campaign (default: %(default)s)")
-    copies = "of a campaign: this tree; a copy with sanitizers; or one with coverage, for Atheris (default: %(default)s)"
-    parser.add_argument("--build", choices=BUILDS, default="release", help=copies)
-    parser.add_argument("--folder", type=Path, default=CAMPAIGN, help="of the ledger and the seeds (default: %(default)s)")
-    parser.add_argument("--summary", action="store_true", help="only add up the ledger")
-    parser.add_argument("--built", action="store_true", help=argparse.SUPPRESS)     # this is the copy
-    options = parser.parse_args(arguments)
-    options.target = options.target or (list(FUZZED) if options.campaign else ["read"])
+    """Parse the command line, with the default targets filled in."""
+    options = command_lines.fuzz().parse_args(arguments)
+    options.target = options.target or (list(FUZZ_TARGETS) if options.campaign else ["read"])
     return options
 
 

@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from fastpq._kernel_calls import (
+    decode_byte_arrays,
+    decode_flat_levels,
+    decode_hybrid,
+    decode_numbers,
+    encode_byte_arrays,
+    encode_flat_levels,
+    encode_numbers,
+)
 from fastpq.codecs.catalogue import PACKAGES_ALONE, codec_for_write, is_compiled
-from fastpq.encodings import alp, byte_stream_split, delta, delta_strings, dictionary, levels, plain, rle
+from fastpq.encodings import rle
 from fastpq.errors import LimitError
+from fastpq.format import Encoding
 from tests.corrupt.mutate import Sample
 
 COUNT = 300
@@ -39,11 +49,10 @@ def numbers(dtype: str, bits: int) -> Any:
 
 
 def deltas(dtype: str, bits: int) -> Kernel:
-    width = np.dtype(dtype).itemsize
     return Kernel(
         (np.cumsum(numbers(dtype, bits), dtype=dtype),),
-        lambda data: (delta.decode(data, COUNT, width),),
-        lambda values: delta.encode(values[0].view(dtype)),
+        lambda data: (decode_numbers(Encoding.DELTA_BINARY_PACKED, data, dtype, 0, COUNT),),
+        lambda values: encode_numbers(Encoding.DELTA_BINARY_PACKED, values[0].view(dtype)),
     )
 
 
@@ -51,8 +60,8 @@ def split(dtype: str) -> Kernel:
     values = np.frombuffer(np.random.default_rng(1).bytes(COUNT * np.dtype(dtype).itemsize), dtype)
     return Kernel(
         (values,),
-        lambda data: (byte_stream_split.decode(data, dtype, 0, COUNT),),
-        lambda found: byte_stream_split.encode(found[0]),
+        lambda data: (decode_numbers(Encoding.BYTE_STREAM_SPLIT, data, dtype, 0, COUNT),),
+        lambda found: encode_numbers(Encoding.BYTE_STREAM_SPLIT, found[0]),
     )
 
 
@@ -60,14 +69,18 @@ def floats(dtype: str) -> Kernel:
     values = (numbers("<i4", 20) / 100).astype(dtype)
     values[::37] = np.nan
     values[5::41] = -0.0
-    return Kernel((values,), lambda data: (alp.decode(data, dtype, 0, COUNT),), lambda found: alp.encode(found[0]))
+    return Kernel(
+        (values,),
+        lambda data: (decode_numbers(Encoding.ALP, data, dtype, 0, COUNT),),
+        lambda found: encode_numbers(Encoding.ALP, found[0]),
+    )
 
 
 def hybrid(width: int) -> Kernel:
     values = numbers("<u4", width)
     values[50:200] = values[50]
     return Kernel(
-        (values,), lambda data: (rle.decode(data, width, COUNT),), lambda found: rle.encode(found[0].astype(np.uint32), width)
+        (values,), lambda data: (decode_hybrid(data, width, COUNT),), lambda found: rle.encode(found[0].astype(np.uint32), width)
     )
 
 
@@ -75,7 +88,8 @@ def lookups(width: int) -> Kernel:
     entries = np.arange(1 << width, dtype=np.int64) * 3
 
     def decode(data: bytes) -> Values:
-        return (dictionary.decode(data, width, entries, COUNT),)
+        page = bytes([width]) + data
+        return (decode_numbers(Encoding.RLE_DICTIONARY, page, entries.dtype, 0, COUNT, entries=entries),)
 
     return Kernel((entries[numbers("<u4", width)],), decode, lambda found: rle.encode((found[0] // 3).astype(np.uint32), width))
 
@@ -84,27 +98,26 @@ def definition_levels() -> Kernel:
     bits = (np.random.default_rng(2).random(COUNT) < 0.7).astype(np.uint8)
 
     def decode(data: bytes) -> Values:
-        bitmap, present = levels.decode(data, COUNT)
+        bitmap, present = decode_flat_levels(data, COUNT)
         found = np.unpackbits(bitmap, count=COUNT, bitorder="little")
         if present != int(found.sum()):
             raise AssertionError(f"{present} values where {int(found.sum())} levels are 1")
         return (found,)
 
-    return Kernel((bits,), decode, lambda values: levels.encode(np.packbits(values[0], bitorder="little"), 0, COUNT))
+    return Kernel((bits,), decode, lambda values: encode_flat_levels(np.packbits(values[0], bitorder="little"), 0, COUNT))
 
 
 def strings(prefixes: bool) -> Kernel:
     words = [b"prefix %d " % (i // 7) * (i % 5) for i in range(COUNT)]
+    encoding = Encoding.DELTA_BYTE_ARRAY if prefixes else Encoding.DELTA_LENGTH_BYTE_ARRAY
 
     def decode(data: bytes) -> Values:
-        if prefixes:
-            views, made = delta_strings.decode_strings(data, COUNT)
-            return tuple(texts(views, made))
-        return tuple(texts(delta_strings.decode_lengths(data, COUNT), np.frombuffer(data, np.uint8)))
+        views, memory, _ = decode_byte_arrays(encoding, data, COUNT)
+        return tuple(texts(views, memory))
 
     def encode(values: Values) -> bytes:
         ends = np.cumsum([0, *map(len, values)]).astype(np.int64)
-        return delta_strings.encode(np.frombuffer(b"".join(values), np.uint8), ends, prefixes)
+        return encode_byte_arrays(encoding, np.frombuffer(b"".join(values), np.uint8), ends)
 
     return Kernel(tuple(words), decode, encode)
 
@@ -113,7 +126,7 @@ def plain_strings() -> Kernel:
     words = tuple(b"word" * (i % 6) for i in range(COUNT))
     return Kernel(
         words,
-        lambda data: tuple(texts(plain.decode_views(data, COUNT)[0], np.frombuffer(data, np.uint8))),
+        lambda data: tuple(texts(decode_byte_arrays(Encoding.PLAIN, data, COUNT)[0], np.frombuffer(data, np.uint8))),
         lambda values: b"".join(len(word).to_bytes(4, "little") + word for word in values),
     )
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 import fastpq
 from fastpq import format as fmt
+from fastpq._kernel_calls import decode_levels
 from fastpq.arrays.table import Column
-from fastpq.encodings import levels
 from tests.corrupt.anatomy import Page, take_apart, uncompressed
 from tests.corrupt.seeds import decryption, encryption, load
 from tests.corrupt.structured import Mutant, Subject, mutate_file
@@ -215,7 +215,7 @@ def rows_of(page: Page, codec: int, max_level: int) -> int:
     if max_level == 0:
         return count
     body = uncompressed(page, codec)
-    return int((levels.decode_bytes(body[4 : 4 + int.from_bytes(body[:4], "little")], count, max_level) == 0).sum())
+    return int((decode_levels(body[4 : 4 + int.from_bytes(body[:4], "little")], count, max_level) == 0).sum())
 
 
 # ---- the ways

@@ -40,9 +40,9 @@ ALGORITHMS: tuple[Algorithm, ...] = ("AES_GCM_V1", "AES_GCM_CTR_V1")
 # Encryption modes: arguments of FileEncryptionProperties behind the footer key. COLUMN stands for a key of the first column.
 MODES: dict[str, dict[str, Any]] = {
     "uniform": {},
-    "column": {"column": True, "encrypt_unlisted": "footer_key"},
-    "partly": {"column": True},
-    "signed": {"column": True, "plaintext_footer": True},
+    "column": {"column": True},
+    "partly": {"column": True, "unlisted": "plaintext"},
+    "signed": {"column": True, "plaintext_footer": True, "unlisted": "plaintext"},
     "prefix": {"aad_prefix": PREFIX, "store_aad_prefix": False},
     "ctr": {"algorithm": "AES_GCM_CTR_V1"},
     "java": {"v2_layout": "parquet-java"},

@@ -67,7 +67,7 @@ def nested(data: bytes, index: int) -> None:
                 try:
                     values = pa.array(column)
                 except fastpq.SchemaError as error:
-                    if "Arrow does not have" not in str(error) and "fields" not in str(error):
+                    if "Arrow does not allow" not in str(error) and "fields" not in str(error):
                         raise
                     continue
                 values.validate()
@@ -222,10 +222,6 @@ SCHEMAS: list[ShreddingSchema] = [
     {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
     ColumnType(Type.INT64, logical=Decimal(18, 4)),
 ]
-FUZZED = (
-    "paths", "read", "nested", "select", "rewrite", "kernel", "codecs", "variant", "wkb", "arrow_schema", "key_material",
-    "keyring",
-)
 STORED = Path("build/campaign")     # seeds with random keys and nonces, stored: a number gives the same mutation in every run
 
 

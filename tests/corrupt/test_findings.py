@@ -65,7 +65,7 @@ def test_sorting_columns_outside_the_schema_are_left_out_of_a_signed_footer(plac
     told = [fmt.SortingColumn(column_idx=index, descending=False, nulls_first=False) for index in (0, place)]
     metadata.row_groups[0].sorting_columns = told
     out = io.BytesIO()
-    keys = fastpq.FileEncryptionProperties(KEY, {"b": KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(KEY, {"b": KEY}, plaintext_footer=True, unlisted="plaintext")
     fastpq.encrypt_file(parts.closed(body, metadata, Random(0)), out, keys)
     written = fastpq.read_metadata(out.getvalue(), decryption_properties=fastpq.FileDecryptionProperties(KEY)).row_group(0)
     assert [entry.column_idx for entry in written.sorting_columns] == [0]

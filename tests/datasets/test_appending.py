@@ -17,7 +17,10 @@ import pytest
 import fastpq
 from fastpq import SchemaError
 
-FIRST = {"id": np.arange(3), "text": ["a", None, "c"], "span": np.arange(3).astype("m8[ms]"), "list": [[1], [], None]}
+FIRST = {
+    "id": np.arange(3), "small": np.arange(3, dtype="i4"), "text": ["a", None, "c"], "span": np.arange(3).astype("m8[ms]"),
+    "list": [[1], [], None],
+}
 
 
 def names_below(folder: Path) -> set[str]:
@@ -30,15 +33,15 @@ def stream_of(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "another type": ({**FIRST, "id": [0.5, 1.5, 2.5]}, "id", "DOUBLE is not the INT64 of the dataset"),
-    "another width": ({**FIRST, "id": np.arange(3, dtype="i4")}, "id", "INT32 is not the INT64 of the dataset"),
+    "a wider type": ({**FIRST, "small": np.arange(3)}, "small", "INT64 is not the INT32 of the dataset"),
     "another sign": ({**FIRST, "id": np.arange(3, dtype="u8")}, "id", "is not the INT64 of the dataset"),
     "text": ({**FIRST, "id": ["1", "2", "3"]}, "id", "is not the INT64"),
     "numbers for durations": ({**FIRST, "span": np.arange(3)}, "span", "INT64 is not the durations"),
     "another unit": ({**FIRST, "span": np.arange(3).astype("m8[us]")}, "span", "durations .us. is not the durations .ms."),
     "another element": ({**FIRST, "list": [[0.5], [], None]}, "list", "is not the"),
     "no list": ({**FIRST, "list": [1, 2, 3]}, "list", "is not the"),
-    "a column less": ({name: FIRST[name] for name in ("id", "span", "list")}, "text", "lack a column of the dataset"),
-    "a column more": ({**FIRST, "more": [1, 2, 3]}, "more", "has no column of the name"),
+    "a column less": ({name: FIRST[name] for name in ("id", "small", "span", "list")}, "text", "lack a column of the dataset"),
+    "a column more": ({**FIRST, "more": [1, 2, 3]}, "more", "has no column of this name"),
     "another case": ({"ID" if name == "id" else name: values for name, values in FIRST.items()}, "id", "lack a column"),
 }
 
@@ -143,7 +146,7 @@ def test_only_data_files_are_compared(tmp_path: Path) -> None:
     (tmp_path / ".part.parquet").write_text("a file of a writer")
     fastpq.write_dataset({"id": [1]}, tmp_path)
     (tmp_path / "a.parquet").write_text("no table either")
-    with pytest.raises(fastpq.FormatError, match="no Parquet file"):
+    with pytest.raises(fastpq.FormatError, match="not a Parquet file"):
         fastpq.write_dataset({"id": [1]}, tmp_path)
 
 

@@ -37,7 +37,7 @@ def test_partition_columns(root: Path, filters: Any) -> None:
 )
 def test_other_columns_are_refused(root: Path, filters: Any) -> None:
     """Before, all rows of the files came."""
-    with pytest.raises(fastpq.SchemaError, match=r"by partition columns, and 'n' is none: give filters .* to read"):
+    with pytest.raises(fastpq.SchemaError, match=r"by partition columns, and 'n' is not one: give filters .* to read"):
         fastpq.ParquetDataset(root, filters=filters)
     if isinstance(filters, list) and filters[0][0] != ("n",):
         expected = pq.ParquetDataset(root, filters=filters).read(["n"])["n"].to_pylist()

@@ -119,7 +119,7 @@ def test_values(name: str) -> None:
 def test_refused() -> None:
     assert partition_value(None, DATE_TYPE, "d") is None
     for type_ in (INT32_TYPE, DATE_TYPE, TIMESTAMP_TYPE, DOUBLE_TYPE, decimal_type(5)):
-        with pytest.raises(SchemaError, match="no "):
+        with pytest.raises(SchemaError, match="the partition value 'x' does not fit a column of"):
             partition_value("x", type_, "i")
     for value in ("", NULL_PARTITION, b"x", "\ud800", dt.datetime(2024, 1, 2, tzinfo=dt.UTC)):
         with pytest.raises(SchemaError):

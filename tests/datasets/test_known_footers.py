@@ -26,7 +26,7 @@ import pytest
 import fastpq
 from fastpq import FormatError, SchemaError, UnsupportedError
 from fastpq.datasets import metadata_writing, opened_files
-from fastpq.datasets.stamps import Stamp, listed_stamp
+from fastpq.io.file_version import FileVersion
 from fastpq.metadata import footer as footers
 from fastpq.metadata.file_metadata import FileMetaData
 
@@ -105,7 +105,7 @@ def test_each_file_has_its_own_footer(tmp_path: Path) -> None:
     folder = written(tmp_path)
     dataset = fastpq.ParquetDataset(folder)
     for number, path in enumerate(dataset.files):
-        with dataset._opened.opened(number) as file:
+        with dataset._open_files.opened(number) as file:
             assert file._source.footer is not None
             assert file.metadata == fastpq.read_metadata(path)
 
@@ -118,7 +118,7 @@ def test_appended_frames(tmp_path: Path, opened: list[int]) -> None:
     fastpq.write_dataset(pd.DataFrame({"x": [0.25]}), tmp_path)
     assert len(opened) == 3         # of a file to compare with, of _metadata, and of the new file
     truth = answers_of_frames(tmp_path)
-    assert fastpq.ParquetDataset(tmp_path)._opened._footers is not None
+    assert fastpq.ParquetDataset(tmp_path)._open_files._footers is not None
     (tmp_path / "_metadata").unlink()
     assert answers_of_frames(tmp_path) == truth
 
@@ -281,7 +281,7 @@ def test_broken_bytes_change_no_answer(tmp_path: Path, caplog: pytest.LogCapture
         for length in (0, 3, 8, 100, len(stored) // 2, len(stored) - 1):
             path.write_bytes(stored[:length])
             assert answers(folder) == truth
-    assert "is passed over, and the footers of all files are read" in caplog.text
+    assert "is ignored, and the footers of all files are read" in caplog.text
 
 
 def test_options_that_pass_it_over(tmp_path: Path, opened: list[int]) -> None:
@@ -292,7 +292,7 @@ def test_options_that_pass_it_over(tmp_path: Path, opened: list[int]) -> None:
         (folder, {"decryption_properties": fastpq.FileDecryptionProperties(b"0123456789012345", allow_plaintext_files=True)}),
     ):
         opened.clear()
-        assert fastpq.ParquetDataset(where, **options)._opened._footers is None
+        assert fastpq.ParquetDataset(where, **options)._open_files._footers is None
         assert (folder / "_metadata").stat().st_size not in opened
 
 
@@ -301,13 +301,15 @@ SECRET = b"0123456789012345"
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_encrypted_files_are_refused(tmp_path: Path, plaintext_footer: bool) -> None:
-    keys = fastpq.FileEncryptionProperties(SECRET, column_keys={"secret": SECRET[::-1]}, plaintext_footer=plaintext_footer)
+    keys = fastpq.FileEncryptionProperties(
+        SECRET, column_keys={"secret": SECRET[::-1]}, plaintext_footer=plaintext_footer, unlisted="plaintext"
+    )
     data = {"open": [1, 2], "secret": ["a hidden value", "another hidden value"]}
     with pytest.raises(UnsupportedError, match="statistics of encrypted files"):
         fastpq.write_dataset(data, tmp_path, encryption_properties=keys, write_metadata_file=True)
     assert not list(tmp_path.iterdir())
     fastpq.write_dataset(data, tmp_path, encryption_properties=keys)
-    with pytest.raises(UnsupportedError, match="in plaintext, with statistics, and the file is encrypted"):
+    with pytest.raises(UnsupportedError, match="the file is encrypted, and _metadata would have its statistics in plaintext"):
         fastpq.write_dataset_metadata(tmp_path)
     assert not (tmp_path / "_metadata").exists()
     assert not any(b"hidden" in path.read_bytes() for path in tmp_path.iterdir())
@@ -426,18 +428,16 @@ def test_remote_datasets(memory: Any, opened: list[int], monkeypatch: pytest.Mon
     assert not memory.exists("/known/_metadata")
 
 
-def test_stamps() -> None:
-    made = Stamp(1, 100)
-    assert Stamp(5, 50).proves(Stamp(5, 50), made)
+def test_file_versions() -> None:
+    made = FileVersion(1, 100)
+    assert FileVersion(5, 50).proves(FileVersion(5, 50), made)
     for now, recorded in (
-        (Stamp(6, 50), Stamp(5, 50)), (Stamp(5, 51), Stamp(5, 50)), (Stamp(5, 100), Stamp(5, 100)),
-        (Stamp(None, 50), Stamp(None, 50)),
-        (Stamp(5, None), Stamp(5, None)), (Stamp(5, 50, "b"), Stamp(5, 50, "a")), (Stamp(5, 50), Stamp(5, 50, "a")),
-        (Stamp(5, 50, "a"), Stamp(5, 50)), (Stamp(5, 50, None, 100), Stamp(5, 50)),
+        ((6, 50), (5, 50)), ((5, 51), (5, 50)), ((5, 100), (5, 100)), ((None, 50), (None, 50)), ((5, None), (5, None)),
+        ((5, 50, "b"), (5, 50, "a")), ((5, 50), (5, 50, "a")), ((5, 50, "a"), (5, 50)), ((5, 50, None, 100), (5, 50)),
     ):
-        assert not now.proves(recorded, made)
-    assert Stamp(5, 500, "a").proves(Stamp(5, 400, "a"), made)
+        assert not FileVersion(*now).proves(FileVersion(*recorded), made)
+    assert FileVersion(5, 500, "a").proves(FileVersion(5, 400, "a"), made)
     about = {"size": 3, "LastModified": "2024-01-01T00:00:01+00:00", "ETag": "x"}
-    assert listed_stamp(about) == Stamp(3, 1_704_067_201 * 10**9, "x")
-    assert listed_stamp({"size": 3, "mtime": 1.5}) == Stamp(3, 1_500_000_000)
-    assert listed_stamp({"name": "x"}) == Stamp(None, None)
+    assert FileVersion.from_information(about) == FileVersion(3, 1_704_067_201 * 10**9, "x")
+    assert FileVersion.from_information({"size": 3, "mtime": 1.5}) == FileVersion(3, 1_500_000_000)
+    assert FileVersion.from_information({"name": "x"}) == FileVersion(None, None)

@@ -128,7 +128,7 @@ def test_metadata_of_the_files_before(places: tuple[Remote, Remote]) -> None:
     def read_again() -> tuple[list[int], bool]:
         direct.filesystem.invalidate_cache()
         dataset = fastpq.ParquetDataset(root)
-        return sorted(dataset.read()["x"].to_pylist()), dataset._opened._footers is not None
+        return sorted(dataset.read()["x"].to_pylist()), dataset._open_files._footers is not None
 
     (second,) = fastpq.write_dataset({"x": [3, 4]}, root)
     assert read_again() == ([1, 2, 3, 4], True)
@@ -263,7 +263,7 @@ def test_broken_records(places: tuple[Remote, Remote], content: bytes) -> None:
     _, direct = places
     records.commit_uploads(direct, job(), pending(direct, 1))
     direct.filesystem.pipe_file(f"{direct.path}/{records.FOLDER}/{7:020d}.json", content)
-    with pytest.raises(fastpq.FormatError, match="a commit's record"):
+    with pytest.raises(fastpq.FormatError, match="a commit record"):
         read(direct)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +67,31 @@ def test_the_first_schema_opens_each_file_when_its_rows_are_read(folder: Path) -
         assert server.requests == 2
         assert dataset.read(["id"]).num_rows == 100 * FILES
         assert server.requests == FILES + 2
+
+
+class QuotingHandler(http.server.SimpleHTTPRequestHandler):
+    """A server whose pages of links have ``%3D`` for ``=``, as those of http.server."""
+
+    def log_message(self, *_: object) -> None:
+        """Not on the screen."""
+
+
+def test_partitions_on_a_server_that_lists_folders(tmp_path: Path) -> None:
+    rows = {"k": np.array(["a/b", "c d", "e=f", None], object), "x": np.arange(4)}
+    fastpq.write_dataset(rows, tmp_path / "t", partition_by=["k"])
+    expected = fastpq.read_dataset(tmp_path / "t").to_pylist()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(QuotingHandler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/t/"
+    try:
+        for table in (fastpq.read_dataset(url), fastpq.read_table(url)):
+            assert sorted(table.to_pylist(), key=str) == sorted(expected, key=str)
+        assert fastpq.read_table(url, filters=[("k", "==", "a/b")])["x"].to_pylist() == [0]
+        with pytest.raises(FileNotFoundError, match="no file at"):
+            fastpq.read_table(url.replace("/t/", "/none/"))
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_larger_files_take_two_requests(tmp_path: Path) -> None:

@@ -143,3 +143,47 @@ def test_no_schema() -> None:
         fastpq.ParquetDataset(__file__, schema="all")
     with pytest.raises(SchemaError, match="the schema of a dataset is"):
         fastpq.ParquetDataset(__file__, schema=5)
+
+
+def test_times_of_several_versions_of_pyarrow(tmp_path: Path) -> None:
+    """Versions of pyarrow set isAdjustedToUTC in different ways, although Arrow's times have no such flag."""
+    for number, unit in enumerate(("us", "us", "ms")):
+        table = pa.table({"time": pa.array([number, None], pa.time32(unit) if unit == "ms" else pa.time64(unit))})
+        with pq.ParquetWriter(tmp_path / f"{number}.parquet", table.schema, write_time_adjusted_to_utc=number == 1) as writer:
+            writer.write_table(table)
+    expected = [dt.time(), None, dt.time(microsecond=1), None, dt.time(microsecond=2000), None]
+    for schema in ("union", "first", pa.schema([("time", pa.time64("us"))])):
+        assert fastpq.read_dataset(tmp_path, schema=schema)["time"].to_pylist() == expected
+    fastpq.append_table(pa.table({"time": pa.array([7], pa.time64("us"))}), tmp_path / "1.parquet")
+    appended = pq.read_table(tmp_path / "1.parquet")["time"].to_pylist()
+    assert appended == [dt.time(microsecond=1), None, dt.time(microsecond=7)]
+    fastpq.write_dataset({"time": pa.array([9], pa.time64("us"))}, tmp_path)
+    assert fastpq.read_table(tmp_path).num_rows == 8
+
+
+@pytest.mark.parametrize("with_schema", [(True, False, True), (False, True, False)])
+def test_batches_have_one_arrow_schema(tmp_path: Path, with_schema: tuple[bool, ...]) -> None:
+    """Only some of the files have ARROW:schema, so that their own Arrow types differ."""
+    types = {
+        "text": pa.large_string(), "code": pa.dictionary(pa.int32(), pa.string()), "day": pa.date64(), "number": pa.int16(),
+        "list": pa.large_list(pa.field("item", pa.large_string())), "zone": pa.timestamp("us", "Europe/Berlin"),
+        "pair": pa.struct([("a", pa.large_binary()), ("b", pa.int8())]), "wide": pa.int64(),
+    }
+    values: dict[str, Any] = {
+        "text": ["x", None], "code": ["a", "b"], "day": [dt.date(2020, 1, 1), None], "number": [1, 2], "list": [["y"], None],
+        "zone": [dt.datetime(2020, 1, 1, tzinfo=dt.UTC), None], "pair": [{"a": b"z", "b": 1}, None], "wide": [1, 2],
+    }
+    for number, has_schema in enumerate(with_schema):
+        own = types | {"wide": pa.int32() if number == 0 else pa.int64()}
+        table = pa.table({name: pa.array(values[name], type_) for name, type_ in own.items() if (number, name) != (0, "text")})
+        pq.write_table(table, tmp_path / f"{number}.parquet", store_schema=has_schema)
+    dataset = fastpq.ParquetDataset(tmp_path)
+    whole = [{**dict(zip(values, row, strict=True))} for row in zip(*values.values(), strict=True)]
+    expected = [row | {"text": None} for row in whole] + whole * (len(with_schema) - 1)
+    for batch_size in (1, 2, 4):
+        tables = [pa.table(batch) for batch in dataset.iter_batches(batch_size, list(values))]
+        assert {table.schema.remove_metadata() for table in tables} == {tables[0].schema.remove_metadata()}
+        assert [{**row, "day": row["day"]} for table in tables for row in table.to_pylist()] == expected
+    stream = pa.RecordBatchReader.from_stream(dataset)
+    assert stream.read_all().num_rows == 2 * len(with_schema)
+    assert pl.DataFrame(dataset)["text"].to_list() == [row["text"] for row in expected]

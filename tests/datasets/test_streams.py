@@ -216,7 +216,7 @@ def test_values_of_encrypted_columns_stay_out_of_footers(tmp_path: Path, plainte
     schema = pa.schema([("place", pa.string()), ("part", pa.int64())], metadata)
     pq.write_table(pa.table({"place": ["a", "b"], "part": [1, 2]}, schema=schema), tmp_path / "source")
     keys = fastpq.FileEncryptionProperties(
-        b"sixteen bytes k!", {"place": b"key of a column!"}, plaintext_footer=plaintext_footer)
+        b"sixteen bytes k!", {"place": b"key of a column!"}, plaintext_footer=plaintext_footer, unlisted="plaintext")
     for number, data in enumerate([fastpq.ParquetFile(tmp_path / "source"), fastpq.read_table(tmp_path / "source")]):
         written = fastpq.write_dataset(
             data, tmp_path / f"set{number}", partition_by=partition_by, encryption_properties=keys,
@@ -227,3 +227,17 @@ def test_values_of_encrypted_columns_stay_out_of_footers(tmp_path: Path, plainte
             assert "PANDAS_ATTRS" not in found
             assert found["given"] == "by the caller"
             assert b"secret place" not in Path(path).read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["flat", "list"])
+def test_batches_have_one_index_type(tmp_path: Path, kind: str) -> None:
+    few = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array(["a", "b"]))
+    many = pa.array([f"v{number}" for number in range(300)]).dictionary_encode()
+    for name, values in {"0.parquet": few, "1.parquet": many}.items():
+        column = values if kind == "flat" else pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+        pq.write_table(pa.table({"x": column}), tmp_path / name)
+    batches = [pa.table(batch) for batch in fastpq.ParquetDataset(tmp_path).iter_batches(100)]
+    assert len({batch.schema for batch in batches}) == 1
+    values = pa.concat_tables(batches)["x"].to_pylist()
+    texts = ["a", "b", *(f"v{number}" for number in range(300))]
+    assert values == (texts if kind == "flat" else [texts[:2], texts[2:]])

@@ -61,6 +61,6 @@ def test_maps_inside(tmp_path: Path) -> None:
 
 
 def test_no_map_is_refused_before_a_file_is_written(tmp_path: Path) -> None:
-    with pytest.raises(fastpq.SchemaError, match="value 1 is no map"):
+    with pytest.raises(fastpq.SchemaError, match="value 1 is not a map"):
         fastpq.write_dataset({"m": [{}, 5]}, tmp_path, schema={"m": MAPS})
     assert not list(tmp_path.rglob("*.parquet"))

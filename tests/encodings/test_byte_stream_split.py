@@ -12,34 +12,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpq
-from fastpq.encodings import byte_stream_split
+from fastpq._kernel_calls import decode_numbers, encode_numbers
 from fastpq.errors import FormatError
+from fastpq.format import Encoding
 from tests.encodings import reference
 
 
 def test_example_of_the_specification() -> None:
     values = bytes.fromhex("AABBCCDD 00112233 A3B4C5D6")
     streams = bytes.fromhex("AA00A3 BB11B4 CC22C5 DD33D6")
-    assert byte_stream_split.encode(np.frombuffer(values, np.float32)) == streams
-    assert byte_stream_split.decode(streams, np.float32, 0, 3).tobytes() == values
+    assert encode_numbers(Encoding.BYTE_STREAM_SPLIT, np.frombuffer(values, np.float32)) == streams
+    assert decode_numbers(Encoding.BYTE_STREAM_SPLIT, streams, np.float32, 0, 3).tobytes() == values
 
 
 @given(st.integers(1, 40), st.integers(0, 100), st.data())
 def test_every_width(width: int, count: int, data: st.DataObject) -> None:
     raw = data.draw(st.randoms(use_true_random=False)).randbytes(width * count)
     values = np.frombuffer(raw, f"V{width}")
-    streams = byte_stream_split.encode(values)
+    streams = encode_numbers(Encoding.BYTE_STREAM_SPLIT, values)
     assert reference.byte_stream_split(streams, width) == [value.tobytes() for value in values]
     start = data.draw(st.integers(0, count))
     some = data.draw(st.integers(0, count - start))
-    got = byte_stream_split.decode(streams, values.dtype, start, some)
+    got = decode_numbers(Encoding.BYTE_STREAM_SPLIT, streams, values.dtype, start, some)
     assert got.tobytes() == raw[start * width : (start + some) * width]
 
 
 @pytest.mark.parametrize(("size", "start", "count"), [(7, 0, 1), (8, 0, 3), (8, 1, 2), (8, 3, 0), (0, 0, 1), (1, 0, 0)])
 def test_bad_sizes(size: int, start: int, count: int) -> None:
     with pytest.raises(FormatError):
-        byte_stream_split.decode(bytes(size), np.float32, start, count)
+        decode_numbers(Encoding.BYTE_STREAM_SPLIT, bytes(size), np.float32, start, count)
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

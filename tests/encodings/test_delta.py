@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import itertools
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpq
-from fastpq.encodings import delta
+from fastpq._kernel_calls import decode_numbers, delta_size, encode_numbers
 from fastpq.errors import FormatError
+from fastpq.format import Encoding
 from tests.encodings import reference
 from tests.requirements import DATA, needs_data
 
 FOLDER = DATA / "parquet-testing/data"
+
+encode = partial(encode_numbers, Encoding.DELTA_BINARY_PACKED)
+
+
+def decode(data: bytes, count: int, width: int, step: int = 0) -> np.ndarray:
+    return decode_numbers(Encoding.DELTA_BINARY_PACKED, data, f"i{width}", 0, count, step)
 
 
 def varint(value: int) -> bytes:
@@ -64,8 +72,8 @@ def test_decodes_every_stream(stream: tuple[bytes, int], behind: bytes, step: in
     data, bits = stream
     values, end = reference.delta(data, bits)
     assert end == len(data)
-    assert delta.decode(data + behind, len(values), bits // 8, step).tolist() == values
-    assert delta.size_of(data + behind) == len(data)
+    assert decode(data + behind, len(values), bits // 8, step).tolist() == values
+    assert delta_size(data + behind) == len(data)
 
 
 @st.composite
@@ -82,28 +90,28 @@ def integers(draw: st.DrawFn) -> np.ndarray:
 
 @given(integers())
 def test_encodes_what_the_reference_decodes(values: np.ndarray) -> None:
-    stream = delta.encode(values)
+    stream = encode(values)
     assert reference.delta(stream, values.itemsize * 8) == (values.tolist(), len(stream))
-    assert delta.decode(stream, len(values), values.itemsize).tolist() == values.tolist()
+    assert decode(stream, len(values), values.itemsize).tolist() == values.tolist()
 
 
 @pytest.mark.parametrize(("width", "dtype"), [*((w, "i4") for w in range(33)), *((w, "i8") for w in range(65))])
 def test_widths(width: int, dtype: str) -> None:
     steps = np.random.default_rng(width).integers(0, (1 << width) - 1, 1000, dtype=np.uint64, endpoint=True)
     values = np.cumsum(steps.astype(np.int64)).astype(dtype)
-    stream = delta.encode(values)
-    assert (delta.decode(stream, 1000, values.itemsize) == values).all()
+    stream = encode(values)
+    assert (decode(stream, 1000, values.itemsize) == values).all()
     assert reference.delta(stream, 8 * values.itemsize)[0] == values.tolist()
 
 
 def test_examples_of_the_specification() -> None:
     """With blocks of 128, as the 8 of the examples would be invalid."""
     one_to_five = bytes([0x80, 0x01, 1, 5, 2, 2, 0])
-    assert delta.decode(one_to_five, 5, 4).tolist() == [1, 2, 3, 4, 5]
+    assert decode(one_to_five, 5, 4).tolist() == [1, 2, 3, 4, 5]
     packed = reference.pack([0, 0, 0, 3, 3, 3, 3] + [0] * 121, 2)
     second = bytes([0x80, 0x01, 1, 8, 14, 3, 2]) + packed
-    assert delta.decode(second, 8, 8).tolist() == [7, 5, 3, 1, 2, 3, 4, 5]
-    ours = delta.encode(np.array([7, 5, 3, 1, 2, 3, 4, 5]))
+    assert decode(second, 8, 8).tolist() == [7, 5, 3, 1, 2, 3, 4, 5]
+    ours = encode(np.array([7, 5, 3, 1, 2, 3, 4, 5]))
     assert ours == bytes([0x80, 0x01, 4, 8, 14, 3, 2, 0, 0, 0]) + packed[:8]
 
 
@@ -113,14 +121,14 @@ def test_writers_that_did_not_wrap() -> None:
     deltas = [b - a for a, b in itertools.pairwise(values)]
     packed = reference.pack([step - min(deltas) for step in deltas] + [0] * 124, 33)
     stream = varint(128) + varint(1) + varint(5) + zigzag(values[0]) + zigzag(min(deltas)) + bytes([33]) + packed
-    assert delta.decode(stream, 5, 4).tolist() == values
+    assert decode(stream, 5, 4).tolist() == values
 
 
 def test_padding_may_be_missing_at_the_end() -> None:
     stream = varint(128) + varint(4) + varint(4) + zigzag(0) + zigzag(0) + bytes([8, 0, 0, 0]) + bytes([1, 2, 3])
-    assert delta.decode(stream, 4, 8).tolist() == [0, 1, 3, 6]
+    assert decode(stream, 4, 8).tolist() == [0, 1, 3, 6]
     with pytest.raises(FormatError):
-        delta.decode(stream[:-1], 4, 8)
+        decode(stream[:-1], 4, 8)
 
 
 HEADER = varint(128) + varint(4)
@@ -155,20 +163,20 @@ HEADER = varint(128) + varint(4)
 def test_bad_streams(data: bytes) -> None:
     for width in (4, 8):
         with pytest.raises(FormatError):
-            delta.decode(data, 3, width)
+            decode(data, 3, width)
 
 
 def test_a_count_that_only_a_few_bytes_claim_is_walked_quickly() -> None:
-    assert delta.size_of(varint(1 << 30) + varint(1) + varint((1 << 40) + 1) + varint(0) + bytes(2048)) == 2048 + 13
+    assert delta_size(varint(1 << 30) + varint(1) + varint((1 << 40) + 1) + varint(0) + bytes(2048)) == 2048 + 13
 
 
 @given(st.binary(max_size=80), st.integers(0, 300), st.sampled_from([4, 8]))
 def test_any_bytes_decode_or_raise(data: bytes, count: int, width: int) -> None:
     for start in (b"", HEADER, HEADER + varint(count)):
         with contextlib.suppress(FormatError):
-            assert len(delta.decode(start + data, count, width)) == count
+            assert len(decode(start + data, count, width)) == count
         with contextlib.suppress(FormatError):
-            assert 0 < delta.size_of(start + data) <= len(start + data)
+            assert 0 < delta_size(start + data) <= len(start + data)
 
 
 @needs_data

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpq
-from fastpq.encodings import delta, delta_strings
+from fastpq._kernel_calls import decode_byte_arrays, encode_byte_arrays, encode_numbers
 from fastpq.errors import FormatError
+from fastpq.format import Encoding
 from fastpq.schema import types
 from fastpq.schema.types import ColumnType, Type
 from tests.encodings import reference
@@ -37,11 +38,12 @@ VALUES = st.lists(
 
 def encoded(values: list[bytes], prefixes: bool) -> bytes:
     offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
-    return delta_strings.encode(b"".join(values), offsets, prefixes)
+    encoding = Encoding.DELTA_BYTE_ARRAY if prefixes else Encoding.DELTA_LENGTH_BYTE_ARRAY
+    return encode_byte_arrays(encoding, b"".join(values), offsets)
 
 
 def lengths(*values: int) -> bytes:
-    return delta.encode(np.array(values, np.int32))
+    return encode_numbers(Encoding.DELTA_BINARY_PACKED, np.array(values, np.int32))
 
 
 def value_of(view: bytes, data: bytes) -> bytes:
@@ -56,11 +58,12 @@ def value_of(view: bytes, data: bytes) -> bytes:
 
 
 def decoded_lengths(data: bytes, count: int) -> list[bytes]:
-    return [value_of(view.tobytes(), data) for view in delta_strings.decode_lengths(data, count, 5)]
+    views, _, _ = decode_byte_arrays(Encoding.DELTA_LENGTH_BYTE_ARRAY, data, count, buffer=5)
+    return [value_of(view.tobytes(), data) for view in views]
 
 
 def decoded_strings(data: bytes, count: int, previous: bytes = b"") -> list[bytes]:
-    views, memory = delta_strings.decode_strings(data, count, previous, 5)
+    views, memory, _ = decode_byte_arrays(Encoding.DELTA_BYTE_ARRAY, data, count, previous, 5)
     return [value_of(view.tobytes(), memory.tobytes()) for view in views]
 
 
@@ -107,7 +110,7 @@ def test_examples_of_the_specification() -> None:
 )
 def test_bad_lengths(data: bytes) -> None:
     with pytest.raises(FormatError):
-        delta_strings.decode_lengths(data, 1)
+        decode_byte_arrays(Encoding.DELTA_LENGTH_BYTE_ARRAY, data, 1)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ def test_bad_lengths(data: bytes) -> None:
 )
 def test_bad_strings(data: bytes) -> None:
     with pytest.raises(FormatError):
-        delta_strings.decode_strings(data, 2)
+        decode_byte_arrays(Encoding.DELTA_BYTE_ARRAY, data, 2)
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(-3, 30), max_size=20), st.integers(0, 20))

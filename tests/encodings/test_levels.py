@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpq.encodings import levels, rle
+from fastpq import _kernel_calls as levels
+from fastpq.encodings import rle
 from fastpq.errors import FormatError
 from tests.encodings import reference
 
@@ -27,14 +28,14 @@ def test_decodes_every_stream(runs: list[tuple[bool, int]]) -> None:
     flags = [flag for flag, count in runs for _ in range(count)]
     stream = rle.encode(np.array(flags, dtype=np.uint32), 1)
     assert reference.hybrid(stream, 1, len(flags)) == flags
-    bitmap, ones = levels.decode(stream, len(flags))
+    bitmap, ones = levels.decode_flat_levels(stream, len(flags))
     assert flags_of(bitmap, len(flags)) == flags
     assert ones == sum(flags)
 
 
 def test_runs_at_odd_places() -> None:
     stream = b"\x0a\x01" + b"\x03\x0f" + b"\x06\x01"         # five ones; 1111 0000; three ones
-    bitmap, ones = levels.decode(stream, 16)
+    bitmap, ones = levels.decode_flat_levels(stream, 16)
     assert flags_of(bitmap, 16) == [True] * 9 + [False] * 4 + [True] * 3
     assert ones == 12
 
@@ -55,7 +56,7 @@ def test_runs_of_any_length(runs: list[tuple[int, int, int]], cut: int) -> None:
     stream = b"".join(run_of(kind, size, bits * 0x1000000000000001) for kind, size, bits in runs)
     count = max(1, sum(size * 8 if kind == 2 else size for kind, size, _ in runs) - cut)
     expected = [bool(level) for level in reference.hybrid(stream, 1, count)]
-    bitmap, ones = levels.decode(stream, count)
+    bitmap, ones = levels.decode_flat_levels(stream, count)
     assert flags_of(bitmap, count) == expected
     assert ones == sum(expected)
     assert bitmap.tolist() == bitmap_of(expected).tolist()      # padding bits are clear
@@ -67,20 +68,20 @@ def test_a_bad_run_among_short_ones(runs: list[tuple[int, int, int]], place: int
     parts = [run_of(*run) for run in runs]
     count = sum(size * 8 if kind == 2 else size for kind, size, _ in runs)
     with pytest.raises(FormatError):
-        levels.decode(b"".join([*parts[:place], bad, *parts[place:]]), count)
+        levels.decode_flat_levels(b"".join([*parts[:place], bad, *parts[place:]]), count)
     with pytest.raises(FormatError):
-        levels.decode(b"".join(parts[:-1]), count)
+        levels.decode_flat_levels(b"".join(parts[:-1]), count)
 
 
 @given(FLAGS, st.integers(0, 20))
 def test_encodes_what_the_reference_decodes(flags: list[bool], offset: int) -> None:
     bitmap = bitmap_of([False] * offset + flags)
-    assert reference.hybrid(levels.encode(bitmap, offset, len(flags)), 1, len(flags)) == flags
+    assert reference.hybrid(levels.encode_flat_levels(bitmap, offset, len(flags)), 1, len(flags)) == flags
 
 
 def test_bit_packed_example_of_the_specification() -> None:
     # Encodings.md, "Bit-packed (Deprecated)": packed from the most significant bit of each byte
-    bitmap, ones = levels.decode(bytes([0b10110000, 0b10000000]), 9, bit_packed=True)
+    bitmap, ones = levels.decode_flat_levels(bytes([0b10110000, 0b10000000]), 9, bit_packed=True)
     assert flags_of(bitmap, 9) == [True, False, True, True, False, False, False, False, True]
     assert ones == 4
 
@@ -88,7 +89,7 @@ def test_bit_packed_example_of_the_specification() -> None:
 @pytest.mark.parametrize(("data", "packed"), [(b"", False), (b"\x06\x02", False), (b"\x02", False), (b"\xff", True)])
 def test_bad_streams(data: bytes, packed: bool) -> None:
     with pytest.raises(FormatError):
-        levels.decode(data, 9, packed)
+        levels.decode_flat_levels(data, 9, packed)
 
 
 @given(FLAGS, st.sampled_from(["u1", "<i2", "<i4", "<f8", "V16", "V7", "V32"]))

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpq.encodings import plain
+from fastpq._kernel_calls import check_utf8, decode_byte_arrays
 from fastpq.errors import FormatError
+from fastpq.format import Encoding
 from tests.encodings import reference
 
 
@@ -27,7 +28,7 @@ def value_of(view: bytes, data: bytes) -> bytes:
 def test_views(values: list[bytes], trailing: bytes) -> None:
     data = b"".join(len(value).to_bytes(4, "little") + value for value in values)
     assert reference.byte_arrays(data, len(values)) == values
-    views, consumed = plain.decode_views(data + trailing, len(values), 3)
+    views, _, consumed = decode_byte_arrays(Encoding.PLAIN, data + trailing, len(values), buffer=3)
     assert consumed == len(data)
     assert [value_of(view.tobytes(), data) for view in views] == values
 
@@ -35,7 +36,7 @@ def test_views(values: list[bytes], trailing: bytes) -> None:
 @pytest.mark.parametrize("data", [b"\1\0\0", b"\5\0\0\0abc", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7fabc"])
 def test_bad_lengths(data: bytes) -> None:
     with pytest.raises(FormatError):
-        plain.decode_views(data, 1)
+        decode_byte_arrays(Encoding.PLAIN, data, 1)
 
 
 @given(st.one_of(st.text().map(str.encode), st.binary(max_size=20)))
@@ -45,7 +46,7 @@ def test_utf8_is_python_s(data: bytes) -> None:
         valid = True
     except UnicodeDecodeError:
         valid = False
-    assert plain.check_utf8(data) == valid
+    assert check_utf8(data) == valid
 
 
 @pytest.mark.parametrize("lead", range(0x80, 0x100))
@@ -57,4 +58,4 @@ def test_every_two_and_three_byte_start(lead: int) -> None:
                 valid = True
             except UnicodeDecodeError:
                 valid = False
-            assert plain.check_utf8(np.frombuffer(data, np.uint8)) == valid
+            assert check_utf8(np.frombuffer(data, np.uint8)) == valid

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fastpq import format as fmt
 from fastpq.encryption import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.decryptor import FileDecryptor, open_file_decryptor, open_signed_footer
+from fastpq.encryption.decryptor import FileDecryptor
+from fastpq.encryption.decryptor_choice import open_file_decryptor, open_signed_footer
 from fastpq.encryption.encryptor import open_file_encryptor
 from fastpq.encryption.modules import ModuleType
 
@@ -113,17 +114,18 @@ def encrypt_file(data: bytes, properties: FileEncryptionProperties | None) -> by
     """The encrypted form of a plaintext file of V1 pages: the same pages in the same order."""
     metadata = open_file(data, None).metadata
     columns = [_metadata(chunk) for chunk in metadata.row_groups[0].columns]
-    encryptor = open_file_encryptor(properties, [tuple(column.path_in_schema) for column in columns])
+    encryptor = open_file_encryptor(properties, [tuple(column.path_in_schema or ()) for column in columns])
     out = bytearray(encryptor.magic)
     for ordinal, group in enumerate(metadata.row_groups):
         group.ordinal = ordinal
         group.file_offset = len(out)
         for index, chunk in enumerate(group.columns):
             column = _metadata(chunk)
-            cipher = encryptor.chunk_cipher(tuple(column.path_in_schema), ordinal, index)
+            path = tuple(column.path_in_schema or ())
+            cipher = encryptor.chunk_cipher(path, ordinal, index)
             entry = fmt.ColumnChunk(file_offset=0, meta_data=_encrypt_chunk(data, column, cipher, out))
             before = copy.deepcopy(entry)
-            group.columns[index] = encryptor.column_chunk(entry, cipher)
+            group.columns[index] = encryptor.column_chunk(path, entry, cipher)
             assert entry == before
         group.total_compressed_size = len(out) - group.file_offset
     metadata.encryption_algorithm = encryptor.encryption_algorithm

@@ -17,7 +17,7 @@ import pytest
 import fastpq
 from fastpq.encryption import FileEncryptionProperties
 from fastpq.io.origin import StoredBytes
-from fastpq.io.source import open_source
+from fastpq.io.source_opening import open_source
 from fastpq.options import MemoryMap
 
 KEY = b"0123456789abcdef"

@@ -131,7 +131,9 @@ def test_a_file_is_not_passed_off_under_a_shorter_prefix(stored: bool) -> None:
 @pytest.mark.parametrize("column_keys", [{}, {"secret": KEY}], ids=["footer key", "column key"])
 def test_what_a_plaintext_footer_shows(column_keys: dict[str, bytes]) -> None:
     columns = {"secret": np.array(["aaa hidden", "zzz hidden"] * 500, dtype=object), "id": ROWS}
-    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(
+        FOOTER_KEY, column_keys, plaintext_footer=True, unlisted="plaintext" if column_keys else None
+    )
     data = write(columns, keys, compression="none")
     assert b"hidden" not in data
     size = int.from_bytes(data[-8:-4], "little")
@@ -158,7 +160,7 @@ def test_what_a_plaintext_footer_shows(column_keys: dict[str, bytes]) -> None:
 @pytest.mark.parametrize("column", [KEY, ColumnEncryptionProperties()], ids=["column key", "footer key"])
 def test_readers_without_keys_read_what_is_plaintext(tmp_path: Any, column: Any) -> None:
     path = tmp_path / "signed.parquet"
-    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"secret": column}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"secret": column}, plaintext_footer=True, unlisted="plaintext")
     options: dict[str, Any] = {"row_group_size": 300, "bloom_filter": {"id": True, "secret": True}}
     fastpq.write_table({"id": ROWS, "secret": -ROWS}, path, encryption_properties=keys, **options)
     few = [("id", ">=", 990)]
@@ -221,7 +223,7 @@ def test_a_retriever_gets_the_key_metadata_of_the_footer_and_of_columns() -> Non
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_a_plaintext_footer_tells_no_order_of_encrypted_columns(plaintext_footer: bool) -> None:
-    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"b": KEY}, plaintext_footer=plaintext_footer)
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"b": KEY}, plaintext_footer=plaintext_footer, unlisted="plaintext")
     data = write({"a": ROWS // 10, "b": -ROWS, "c": ROWS}, keys, sort_by=["a", "b", "c"])
     groups = open_file(data, fastpq.FileDecryptionProperties(FOOTER_KEY, {"b": KEY})).metadata.row_groups
     told = [entry.column_idx for group in groups for entry in group.sorting_columns or []]

@@ -11,7 +11,7 @@ import pytest
 
 import fastpq
 from fastpq.io.origin import StoredBytes
-from fastpq.io.source import open_source
+from fastpq.io.source_opening import open_source
 from fastpq.read.fetch import fetch_chunks
 from fastpq.read.plan import plan_read
 from tests.requirements import peer

@@ -19,7 +19,7 @@ import pytest
 import fastpq
 from fastpq import format as fmt
 from fastpq.encryption import ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
-from fastpq.encryption.decryptor import open_file_decryptor
+from fastpq.encryption.decryptor_choice import open_file_decryptor
 from fastpq.encryption.properties import ALGORITHMS, Algorithm
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError
 from tests.encryption.module_walk import OpenFile, encrypt_file, open_file
@@ -112,7 +112,7 @@ def test_pyarrow_reads_what_is_sealed(
 
 @pytest.mark.parametrize("unlisted", ["plaintext", "footer_key"])
 def test_polars_reads_what_is_sealed(plain: bytes, unlisted: Any) -> None:
-    keys = FileEncryptionProperties(FOOTER_KEY, COLUMN_KEYS, encrypt_unlisted=unlisted)
+    keys = FileEncryptionProperties(FOOTER_KEY, COLUMN_KEYS, unlisted=unlisted)
     data = encrypt_file(plain, keys)
     with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
         properties = pl.ParquetDecryptionProperties(footer_key=FOOTER_KEY, column_keys=COLUMN_KEYS)
@@ -141,7 +141,7 @@ def sealed(plain: bytes) -> bytes:
         "name": NAME_KEY,
         "id": ColumnEncryptionProperties(),
     }
-    keys = FileEncryptionProperties(FOOTER_KEY, columns, footer_key_metadata=b"the footer key's id")
+    keys = FileEncryptionProperties(FOOTER_KEY, columns, unlisted="plaintext", footer_key_metadata=b"the footer key's id")
     return encrypt_file(plain, keys)
 
 
@@ -244,10 +244,10 @@ PREFIX_CASES: list[tuple[bytes | None, bool, bytes | None, type[ParquetError] | 
     (None, True, b"given", CryptoError, "without one"),
     (b"given", True, None, None, ""),
     (b"given", True, b"given", None, ""),
-    (b"given", True, b"other", CryptoError, "another file"),
+    (b"given", True, b"other", CryptoError, "the file was replaced"),
     (b"given", False, None, CryptoError, "must be supplied"),
     (b"given", False, b"given", None, ""),
-    (b"given", False, b"other", TagVerificationError, "may be the supplied one that is wrong"),
+    (b"given", False, b"other", TagVerificationError, "the supplied prefix may be wrong"),
 ]
 
 
@@ -322,7 +322,7 @@ def test_a_footer_is_parsed_after_its_signature_is_verified(signed: bytes, monke
     class ParsedError(Exception):
         pass
 
-    def parse(footer: memoryview, _: object) -> None:
+    def parse(footer: memoryview, *_: object) -> None:
         raise ParsedError
 
     monkeypatch.setattr("fastpq.metadata.footer.FileMetaData", parse)

@@ -115,7 +115,7 @@ def test_nothing_of_a_refused_module_is_released(size: int) -> None:
         with pytest.raises(TagVerificationError):
             cipher().open_to(ModuleType.DATA_PAGE, 7, flipped(stored, changed), out)
         assert out == bytes(size) + b"\xff" * 40
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="bytes, but the stored module has"):
         cipher().open_to(ModuleType.DATA_PAGE, 7, stored, bytearray(len(stored) - 1))
 
 

@@ -62,10 +62,10 @@ class Case:
 
 MODES: dict[str, dict[str, Any]] = {
     "uniform": {},
-    "by column": {"columns": True},
-    "signed footer": {"columns": True, "plaintext_footer": True},
-    "everything": {"columns": True, "encrypt_unlisted": "footer_key"},
-    "CTR": {"columns": True, "algorithm": "AES_GCM_CTR_V1"},
+    "by column": {"columns": True, "unlisted": "plaintext"},
+    "signed footer": {"columns": True, "plaintext_footer": True, "unlisted": "plaintext"},
+    "everything": {"columns": True},
+    "CTR": {"columns": True, "algorithm": "AES_GCM_CTR_V1", "unlisted": "plaintext"},
     "CTR, signed footer": {"plaintext_footer": True, "algorithm": "AES_GCM_CTR_V1"},
     "prefix": {"aad_prefix": b"file 7"},
 }

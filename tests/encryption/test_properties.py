@@ -43,7 +43,7 @@ PATHS = [("id",), ("point", "x"), ("point", "y"), ("list", "list", "element"), (
 def test_paths(listed: Any, covered: set[tuple[str, ...]]) -> None:
     entries = PathMap({listed: 1})
     assert {path for path in PATHS if entries.find(path) == 1} == covered
-    assert bool(entries.unknown(PATHS)) == (not covered)
+    assert bool(entries.unknown_paths(PATHS)) == (not covered)
 
 
 def test_the_longest_path_holds() -> None:
@@ -75,12 +75,10 @@ def test_which_columns_are_encrypted() -> None:
     everything = {"id": False, "point.x": False, "point.y": False}
     assert encrypted(FileEncryptionProperties(FOOTER_KEY)) == everything
     assert encrypted(FileEncryptionProperties(FOOTER_KEY, {})) == everything
-    assert encrypted(FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted="plaintext")) == {}
-    assert encrypted(FileEncryptionProperties(FOOTER_KEY, {"point": KEY})) == {"point.x": True, "point.y": True}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, unlisted="plaintext")) == {}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, {"point": KEY})) == {"id": False, "point.x": True, "point.y": True}
     mixed: dict[str, bytes | ColumnEncryptionProperties] = {"id": ColumnEncryptionProperties(), "point.x": KEY}
-    assert encrypted(FileEncryptionProperties(FOOTER_KEY, mixed)) == {"id": False, "point.x": True}
-    unlisted = FileEncryptionProperties(FOOTER_KEY, {"point.x": KEY}, encrypt_unlisted="footer_key")
-    assert encrypted(unlisted) == everything | {"point.x": True}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, mixed, unlisted="plaintext")) == {"id": False, "point.x": True}
 
 
 def test_a_key_object_is_shared() -> None:
@@ -105,8 +103,12 @@ def test_what_makes_no_sense_is_refused() -> None:
     wrong: Any = "AES_CBC"
     with pytest.raises(ValueError, match="algorithm"):
         FileEncryptionProperties(FOOTER_KEY, algorithm=wrong)
+    with pytest.raises(ValueError, match="unlisted"):
+        FileEncryptionProperties(FOOTER_KEY, unlisted=wrong)
     with pytest.raises(ValueError, match="encrypt_unlisted"):
         FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted=wrong)
+    with pytest.raises(ValueError, match="cannot differ"):
+        FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted="plaintext", unlisted="raise")
     with pytest.raises(ValueError, match="v2_layout"):
         FileEncryptionProperties(FOOTER_KEY, v2_layout=wrong)
     with pytest.raises(ValueError, match="store_aad_prefix"):
@@ -165,4 +167,4 @@ def test_too_many_columns_to_encrypt() -> None:
     paths = [(f"c{index}",) for index in range(32769)]
     with pytest.raises(CryptoError, match="32768"):
         open_file_encryptor(FileEncryptionProperties(FOOTER_KEY), paths)
-    open_file_encryptor(FileEncryptionProperties(FOOTER_KEY, {"c5": KEY}), paths)
+    open_file_encryptor(FileEncryptionProperties(FOOTER_KEY, {"c5": KEY}, unlisted="plaintext"), paths)

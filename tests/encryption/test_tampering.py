@@ -24,12 +24,12 @@ COLUMNS: dict[str, Any] = {
 }
 MODES: dict[str, dict[str, Any]] = {
     "uniform": {},
-    "by column": {"column_keys": {"price": COLUMN_KEY}, "encrypt_unlisted": "footer_key"},
+    "by column": {"column_keys": {"price": COLUMN_KEY}},
     "signed footer": {"plaintext_footer": True},
     "signed footer, by column": {
         "plaintext_footer": True,
         "column_keys": {"price": COLUMN_KEY, "name": FOOTER_KEY},
-        "encrypt_unlisted": "footer_key",
+        "unlisted": "footer_key",
     },
     "CTR": {"algorithm": "AES_GCM_CTR_V1"},
     "CTR, signed footer": {"algorithm": "AES_GCM_CTR_V1", "plaintext_footer": True},

@@ -16,6 +16,7 @@ from tests.faults.ways import FAULTY, WAYS
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--trials", type=int, default=300, help="kills, and errors, for each way (default: %(default)s)")
+    parser.add_argument("--every-call", action="store_true", help="no random moments, but each call in turn")
     parser.add_argument("--seed", type=int, default=1, help="other seeds, other moments (default: %(default)s)")
     parser.add_argument("--ways", nargs="*", default=[*WAYS], choices=[*WAYS, *FAULTY], metavar="WAY", help=", ".join(WAYS))
     parser.add_argument("--scratch", type=Path, help="folder on the filesystem to try (default: for temporary files)")
@@ -24,7 +25,12 @@ def main(arguments: Sequence[str]) -> int:
         return campaign.run_with_shim([*arguments], capture=False).returncode
     failures = []
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
-        for name in options.ways:
+        for name in options.ways if options.every_call else ():
+            result = campaign.every_call(name, Path(scratch).resolve())
+            failures += result.failures
+            ends = ", ".join(f"{end} {count}" for end, count in sorted(result.outcomes.items()))
+            print(f"{name}: {ends}; {len(result.failures)} failures", flush=True)
+        for name in () if options.every_call else options.ways:
             for kills in (True, False):
                 result = campaign.trials(name, options.trials, kills, options.seed, Path(scratch).resolve())
                 failures += result.failures

@@ -25,8 +25,8 @@ from tests.faults.ways import FAULTY, WAYS, TornError, Way
 SHIM = Path(__file__).with_name("shim.c")
 ROOT = Path(__file__).parents[2]
 
-DONE, RAISED, OTHER = 0, 3, 4       # exit codes of a child
-COUNTING, FAIL, SHORT_WRITE, KILL_BEFORE, KILL_AFTER, FULL_DISK = range(6)      # enum Fault of shim.c
+DONE, RAISED, OTHER, INTERRUPTED = 0, 3, 4, 5       # exit codes of a child
+COUNTING, FAIL, SHORT_WRITE, KILL_BEFORE, KILL_AFTER, FULL_DISK, INTERRUPT = range(7)      # enum Fault of shim.c
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EMFILE)
@@ -91,6 +91,7 @@ def forked(way: Way, fault: Fault, shim: ctypes.CDLL) -> tuple[int, int]:
         try:
             for number in (signal.SIGTERM, signal.SIGHUP):      # nohup ignores the latter, and a child would wait for its end
                 signal.signal(number, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             if way.named:
                 del os.O_TMPFILE
             shim.fault_arm(os.fsencode(way.folder), fault.kind, ctypes.c_long(fault.at), fault.number)
@@ -99,6 +100,8 @@ def forked(way: Way, fault: Fault, shim: ctypes.CDLL) -> tuple[int, int]:
                 code = DONE
             except OSError:
                 code = RAISED
+            except KeyboardInterrupt:
+                code = INTERRUPTED
             os.write(theirs, str(shim.fault_calls()).encode())
         except BaseException:
             traceback.print_exc()
@@ -121,25 +124,57 @@ def trials(name: str, count: int, kills: bool, seed: int, scratch: Path) -> Resu
         seed: other seeds, other moments.
         scratch: folder for the files.
     """
-    shim = ctypes.CDLL(None)
     draw, result = random.Random(f"{seed} {name} {kills}"), Result()
-    calls = 0
-    for number in range(-1, count):     # the first run counts the calls
-        folder = scratch / "trial"
-        folder.mkdir(parents=True)
-        way = (WAYS | FAULTY)[name](folder)
-        way.prepare()
-        fault = Fault(COUNTING, 0, 0) if number < 0 else chosen(draw, kills, calls)
-        code, counted = forked(way, fault, shim)
-        calls = calls or counted
-        try:
-            if code == OTHER or (code < 0 and -code != fault.number) or (number < 0 and (code or not calls)):
-                raise TornError(f"the child ended with {code}")
-            way.check(code == DONE, code == RAISED)
-        except Exception as error:
-            result.failures.append(f"{name}, {fault}: {type(error).__name__}: {error}")
-        if number >= 0:
-            ends = "done" if code == DONE else "raised" if code == RAISED else signal.Signals(-code).name if code < 0 else "other"
-            result.outcomes[ends] += 1
-        shutil.rmtree(folder)
+    calls = _trial(name, Fault(COUNTING, 0, 0), scratch, result)
+    for _ in range(count):
+        _trial(name, chosen(draw, kills, calls), scratch, result)
     return result
+
+
+def every_call(name: str, scratch: Path) -> Result:
+    """Interrupt a way of writing at each of its calls, in each way that ends it: kills, errors, a full disk and Ctrl-C.
+
+    Args:
+        name: the way, of WAYS or FAULTY.
+        scratch: folder for the files.
+    """
+    result = Result()
+    calls = _trial(name, Fault(COUNTING, 0, 0), scratch, result)
+    for at in range(1, calls + 1):
+        for kind, number in (
+            (KILL_AFTER, signal.SIGKILL),       # of a write the first half
+            (FAIL, errno.EIO),
+            (FULL_DISK, errno.ENOSPC),
+            (INTERRUPT, signal.SIGINT),
+        ):
+            _trial(name, Fault(kind, at, number), scratch, result)
+    return result
+
+
+def _trial(name: str, fault: Fault, scratch: Path, result: Result) -> int:
+    """Write once with a fault, and check what is left. Return the number of the write's calls."""
+    folder = scratch / "trial"
+    folder.mkdir(parents=True)
+    way = (WAYS | FAULTY)[name](folder)
+    way.prepare()
+    code, calls = forked(way, fault, ctypes.CDLL(None))
+    is_counting = fault.kind == COUNTING
+    try:
+        if code == OTHER or (code < 0 and -code != fault.number) or (is_counting and (code or not calls)):
+            raise TornError(f"the child ended with {code}")
+        way.check(code == DONE, code == RAISED)
+        if code == INTERRUPTED:
+            way.leftovers(killed=False)
+    except Exception as error:
+        result.failures.append(f"{name}, {fault}: {type(error).__name__}: {error}")
+    if not is_counting:
+        result.outcomes[_end(code)] += 1
+    shutil.rmtree(folder)
+    return calls
+
+
+def _end(code: int) -> str:
+    """How a child with an exit code ended."""
+    if code < 0:
+        return signal.Signals(-code).name
+    return {DONE: "done", RAISED: "raised", INTERRUPTED: "interrupted"}.get(code, "other")

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum Fault { NONE, FAIL, SHORT_WRITE, KILL_BEFORE, KILL_AFTER, FULL_DISK };
+enum Fault { NONE, FAIL, SHORT_WRITE, KILL_BEFORE, KILL_AFTER, FULL_DISK, INTERRUPT };
 
 static char folder[4096];
 static atomic_long calls;
@@ -64,6 +64,10 @@ static int fate(int is_counted, int may_fail) {
     if (kind == FULL_DISK) return count >= moment && may_fail == 1 ? FAIL : NONE;
     if (count != moment) return NONE;
     if (kind == KILL_BEFORE) die();
+    if (kind == INTERRUPT) { /* the process notices it after the call, as it notices Ctrl-C */
+        kill(getpid(), number);
+        return NONE;
+    }
     if ((kind == FAIL || kind == SHORT_WRITE) && !may_fail) return NONE;
     return kind;
 }
@@ -91,6 +95,14 @@ ssize_t write(int descriptor, const void *data, size_t size) {
     if (happens == KILL_AFTER) die();
     return result;
 }
+
+ssize_t copy_file_range(int from, off64_t *start, int to, off64_t *place, size_t size, unsigned int flags) {
+    CALL(is_descriptor_below(to), 1, REAL(copy_file_range)(from, start, to, place, size, flags))
+}
+
+int ftruncate(int descriptor, off_t size) { CALL(is_descriptor_below(descriptor), 0, REAL(ftruncate)(descriptor, size)) }
+
+int ftruncate64(int descriptor, off64_t size) { CALL(is_descriptor_below(descriptor), 0, REAL(ftruncate64)(descriptor, size)) }
 
 int fsync(int descriptor) { CALL(is_descriptor_below(descriptor), 2, REAL(fsync)(descriptor)) }
 

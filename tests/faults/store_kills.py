@@ -24,7 +24,7 @@ import pytest
 
 import fastpq.spark
 from fastpq.datasets import records
-from fastpq.spark.stores import require_store
+from fastpq.spark.write.store_writer import require_store
 from tests.faults.store_ways import FAULTY, WAYS, StoreWay, read
 from tests.io.azure_server import azure_server
 from tests.io.faulty_s3 import Proxy, faulty
@@ -124,7 +124,7 @@ class Trials:
         place = require_store(way.path)
         self._expect(self._read(way) == wanted, way, f"{what}: cleaned, rows {self._read(way)[:9]}")
         counted = records.snapshot(place.filesystem, place.path)
-        left = [*unfinished(place), *counted.begun, *counted.ended]
+        left = [*unfinished(place), *counted.uploads, *counted.committed_jobs]
         left += [path for path in counted.files if path not in counted.visible(place.path) or path.startswith("_")]
         self._expect(not left, way, f"{what}: left behind {left}")
 

@@ -25,12 +25,13 @@ import fastpq.spark
 from fastpq.datasets import records
 from fastpq.io import multipart
 from fastpq.io.object_store import store_at
-from fastpq.spark.compaction import write_together
-from fastpq.spark.listing import list_files
+from fastpq.spark.jobs.compaction import write_together
+from fastpq.spark.jobs.replacing import stage_of
 from fastpq.spark.options import WriteOptions, write_options
-from fastpq.spark.replacing import stage_of
-from fastpq.spark.stores import StoreStreamWriter, StoreTask, StoreWriter, require_store, uploads_of
-from fastpq.spark.writer import write_task
+from fastpq.spark.streams.store_streams import StoreStreamWriter
+from fastpq.spark.tables.listing import list_files
+from fastpq.spark.write.store_writer import StoreTask, StoreWriter, require_store, uploads_of
+from fastpq.spark.write.write_task import write_task
 from tests.io.object_stores import Store
 
 FAILED = 3                  # exit code of a child
@@ -187,11 +188,11 @@ class Compact(StoreWay):
         files = [file.path for file in list_files([self.path])]
         replacements = stage.replacements([files] if len(files) > 1 else [])
 
-        def merge(sources: list[str], target: Any, place: str) -> int:
+        def merge(sources: list[str], target: Any, place: str, name: str) -> int:
             return write_together(sources, target, None, None, {})
 
         made = [stage.make(one, merge) for one in replacements]
-        rows = [Row(path=stage.path_of(one.sources[0]), made=done.made) for one, done in zip(replacements, made, strict=True)]
+        rows = [Row(path=stage.path_of(one.sources[0]), made=done.message) for one, done in zip(replacements, made, strict=True)]
         stage.commit(replacements, rows)
         assert len(list_files([self.path])) == 1
 

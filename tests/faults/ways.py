@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,8 @@ import pyarrow.parquet as pq
 import fastpq
 from fastpq.encryption.keys import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 from fastpq.encryption.keys.keyring import Keyring
-from fastpq.spark import journal
+from fastpq.spark.tables import journal
+from tests.rewriting.verbs import VERBS, plaintext_of, write_source
 
 ROWS = 3000
 OLD, NEW = 1, 2         # the constants in old and new rows
@@ -201,6 +203,125 @@ class Merging(New):
         fastpq.merge_files([self.folder / "source-0", self.folder / "source-1"], self.path)
 
 
+class Appending(Replacing):
+    """append_table: the first rows alone, or all rows."""
+
+    first = 2000
+
+    def prepare(self) -> None:
+        fastpq.write_table({name: values[: self.first] for name, values in rows(NEW).items()}, self.path, **OPTIONS)
+
+    def write(self) -> None:
+        fastpq.append_table({name: values[self.first :] for name, values in rows(NEW).items()}, self.path, **OPTIONS)
+
+    def state(self) -> int:
+        try:
+            values = pq.read_table(self.path)["value"].to_pylist()
+            fastpq_values = fastpq.read_table(self.path)["value"].to_pylist()
+        except (fastpq.ParquetError, OSError, ValueError) as error:
+            raise TornError(f"{self.path}: {error}") from error
+        whole = rows(NEW)["value"].tolist()
+        if values != fastpq_values or values not in (whole[: self.first], whole):
+            raise TornError(f"{self.path}: other rows")
+        return NEW if len(values) == ROWS else OLD
+
+
+class Deleting(Appending):
+    """delete_rows in the file's own place: all rows, or all but the last."""
+
+    def prepare(self) -> None:
+        fastpq.write_table(rows(NEW), self.path, **OPTIONS)
+
+    def write(self) -> None:
+        fastpq.delete_rows(self.path, self.path, rows=range(self.first, ROWS))
+
+    def state(self) -> int:
+        return OLD if super().state() == NEW else NEW
+
+
+class Rewriting(Replacing):
+    """A verb in the file's own place: the old bytes, or the bytes of an undisturbed run.
+
+    Args:
+        folder: an empty folder.
+        name: the verb, of VERBS.
+    """
+
+    undisturbed: ClassVar[dict[str, tuple[bytes, bytes]]] = {}      # the old bytes, and the new ones in plaintext
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder)
+        self.name = name
+
+    def prepare(self) -> None:
+        if self.name not in self.undisturbed:
+            write_source(self.path, is_encrypted=self.name == "decrypt_file")
+            old = self.path.read_bytes()
+            self.write()
+            self.undisturbed[self.name] = old, plaintext_of(self.path)
+        self.old, self.new = self.undisturbed[self.name]
+        self.path.write_bytes(self.old)
+
+    def write(self) -> None:
+        VERBS[self.name](self.path, self.path)
+
+    def state(self) -> int:
+        if self.path.read_bytes() == self.old:
+            return OLD
+        if plaintext_of(self.path) != self.new:
+            raise TornError(f"{self.path}: neither the old file nor the new one")
+        return NEW
+
+
+class Splitting(Replacing):
+    """split_file: each new file is whole, and the source stays."""
+
+    parts: ClassVar[dict[str, bytes]] = {}      # of an undisturbed run
+    old: ClassVar[bytes] = b""
+
+    def prepare(self) -> None:
+        if not self.parts:
+            write_source(self.path)
+            Splitting.old = self.path.read_bytes()
+            self.write()
+            self.parts.update({path.name: path.read_bytes() for path in self.folder.glob("part-*")})
+            for name in self.parts:
+                (self.folder / name).unlink()
+        self.path.write_bytes(self.old)
+
+    def write(self) -> None:
+        fastpq.split_file(self.path, self.folder / "part-{number}", rows=7000)
+
+    def check(self, done: bool, failed: bool) -> None:
+        parts = {path.name: path.read_bytes() for path in self.folder.glob("part-*")}
+        if sorted(parts) != sorted(self.parts)[: len(parts)] or (done and len(parts) < len(self.parts)):
+            raise TornError(f"the new files are {sorted(parts)}")
+        if any(data != self.parts[name] for name, data in parts.items()) or self.path.read_bytes() != self.old:
+            raise TornError("another file than that of an undisturbed run")
+        self.leftovers(not done and not failed)
+
+
+class AppendingInPlace(Appending):
+    """append_table in place: the old file, the new file, or a torn tail that recover_table cuts back to the old file."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.old = self.path.read_bytes()
+
+    def write(self) -> None:
+        rest = {name: values[self.first :] for name, values in rows(NEW).items()}
+        fastpq.append_table(rest, self.path, in_place=True, **OPTIONS)
+
+    def state(self) -> int:
+        try:
+            return super().state()
+        except TornError:
+            recovered = fastpq.recover_table(self.path, cut_back=True)
+            if recovered.table.num_rows != self.first or self.path.read_bytes() != self.old:
+                raise TornError(f"{self.path}: not cut back to the old file") from None
+            return super().state()
+
+
 class Dataset(Way):
     """write_dataset to a new folder: every visible file is whole."""
 
@@ -335,12 +456,17 @@ WAYS: dict[str, Callable[[Path], Way]] = {
     "checkpoints, named": CheckpointsNamed,
     "encrypt_file": Encrypting,
     "merge_files": Merging,
+    "append_table": Appending,
+    "append_table, in place": AppendingInPlace,
+    "delete_rows": Deleting,
+    "split_file": Splitting,
     "write_dataset": Dataset,
     "Keyring.create": CreatingKeyring,
     "Keyring.create_key": ChangingKeyring,
     "rotate_master_keys": RotatingKeys,
     "Spark commit": SparkCommit,
 }
+WAYS |= {f"{name}, in place": partial(Rewriting, name=name) for name in VERBS}
 
 # Ways with faults of their own.
 FAULTY: dict[str, Callable[[Path], Way]] = {"torn": Torn, "unlisted": Unlisted}

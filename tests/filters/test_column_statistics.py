@@ -107,7 +107,7 @@ def test_unusable_bounds() -> None:
 
 
 def test_encrypted_columns_stay_closed() -> None:
-    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"x": COLUMN_KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"x": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
     data = written({"x": ["classified", "secret"], "y": [1, 2]}, encryption_properties=keys)
     assert statistics_of(data) is None
     assert statistics_of(data, 1).max == 2

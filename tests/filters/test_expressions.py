@@ -160,7 +160,7 @@ def test_datasets(tmp_path: Path) -> None:
         ((pc.field("p") == 1) & ~(pc.field("x").is_nan()), pc.field("p") == 1),
         ((pl.col("p") == 1) & pl.col("x").is_not_nan(), pl.col("p") == 1),
     ):
-        with pytest.raises(fastpq.SchemaError, match="'x' is none"):
+        with pytest.raises(fastpq.SchemaError, match="'x' is not one"):
             fastpq.ParquetDataset(tmp_path, filters=expression)
         dataset = fastpq.ParquetDataset(tmp_path, filters=of_partitions)
         assert len(dataset.files) == 1
@@ -176,7 +176,7 @@ def test_datasets(tmp_path: Path) -> None:
         (pc.field("g") > 0.1, r"the column rounds 0\.1"),
         (pl.col("g") > 0.1, r"the column rounds 0\.1"),
         (pl.col("f") > 10**30, "the column rounds"),
-        (pc.field("i") == 2.0**53, "no number of the column's kind"),
+        (pc.field("i") == 2.0**53, "is a float, but the column does not have floats"),
         (pc.field("i").cast("string") == "1", r"cast\(i\)"),
         (~pc.starts_with(pc.field("s"), "a"), r"starts with\(s, 'a'\)"),
         (pc.match_substring(pc.field("s"), "a"), r"match_substring\(s\)"),

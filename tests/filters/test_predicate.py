@@ -20,17 +20,16 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.arrays.table import Column, Table
 from fastpq.encryption.decryptor import FileDecryptor
+from fastpq.filters.combinations import And, Or
 from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.filtering import leaf_mask, mask_of
 from fastpq.filters.literals import NAN, float_key
 from fastpq.filters.predicate import (
-    And,
     Bounds,
     Comparison,
     Condition,
     Membership,
     NullTest,
-    Or,
     Outcome,
     Prefix,
     bind_filters,

@@ -19,9 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastpq import format as fmt
+from fastpq._kernel_calls import parse_page_header
 from fastpq.errors import FormatError
 from fastpq.format import parquet
-from fastpq.format.page_header import PAGE_TYPES, parse_page_header
+from fastpq.format.page_header import PAGE_TYPES
 from fastpq.format.slots import place_of
 from fastpq.format.struct import Struct, ThriftField, Union, WireKind
 
@@ -117,10 +118,10 @@ def test_what_is_unknown_survives() -> None:
     known = fmt.encode(fmt.KeyValue(key="k", value="v"))
     unknown = known[:-1] + b"\x05\xd0\x0f\x0e" + b"\x1c\x15\x02\x00" + b"\x00"     # field 1000 after a jump, then a struct
     decoded, _ = fmt.decode(fmt.KeyValue, unknown)
-    assert (decoded.key, decoded.value, len(decoded.unknown)) == ("k", "v", 2)
+    assert (decoded.key, decoded.value, len(decoded.unknown_fields)) == ("k", "v", 2)
     assert fmt.encode(decoded) == unknown
     union, _ = fmt.decode(fmt.LogicalType, b"\x0c\xc8\x01\x00\x00")
-    assert union.unknown
+    assert union.unknown_fields
     assert all(getattr(union, name) is None for name, _ in union.ORDERED)
     assert fmt.encode(union) == b"\x0c\xc8\x01\x00\x00"
     assert fmt.decode(fmt.PageEncodingStats, b"\x15\x00\x15\xc8\x01\x15\x02\x00")[0].encoding == 100
@@ -284,8 +285,10 @@ def test_a_struct_has_its_fields_alone() -> None:
     element = fmt.SchemaElement(name="a", num_children=2)
     for twin in (copy.copy(element), copy.deepcopy(element), pickle.loads(pickle.dumps(element))):
         assert twin == element
-        assert (twin.name, twin.num_children, twin.type, twin.unknown) == ("a", 2, None, ())
-    element.name = "b"
+        assert (twin.name, twin.num_children, twin.type, twin.unknown_fields) == ("a", 2, None, ())
+    element.unknown_fields = ((99, 5, b"x"),)
+    assert copy.copy(element).unknown_fields == element.unknown_fields
+    element.name, element.unknown_fields = "b", ()
     assert element == fmt.SchemaElement(name="b", num_children=2)
     with pytest.raises(AttributeError, match="nam"):
         element.nam = "c"       # type: ignore[attr-defined]
@@ -296,7 +299,7 @@ def test_a_struct_has_its_fields_alone() -> None:
 def test_only_slots_have_places() -> None:
     assert place_of(fmt.SchemaElement.name) > 0
     for other in (fmt.SchemaElement.__init__, 7, "name"):
-        with pytest.raises(TypeError, match="is no slot"):
+        with pytest.raises(TypeError, match="is not a slot"):
             place_of(other)
 
 
@@ -315,3 +318,11 @@ def test_row_groups_that_hold_nothing_take_little_memory() -> None:
     found = listed[4].inner(count - 1)
     assert found is not None
     assert (found[0].tolist(), found[1]) == ([], len(footer) - 2)
+
+
+def test_structs_in_older_pickles_load() -> None:
+    """Before 0.1 was released, ``unknown_fields`` was called ``unknown``."""
+    pair = fmt.KeyValue.__new__(fmt.KeyValue)
+    pair.__setstate__((None, {"key": "k", "value": None, "unknown": ((9, 5, b"\x02"),)}))
+    assert (pair.key, pair.value, pair.unknown_fields) == ("k", None, ((9, 5, b"\x02"),))
+    assert pickle.loads(pickle.dumps(pair)) == pair

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fastpq import format as fmt
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError
-from fastpq.index.claims import Claims
+from fastpq.index.chunk_claims import ChunkMetadataClaims
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, column_index_of, offset_index_of
 from fastpq.index.written_pages import WrittenPages
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
@@ -55,8 +55,8 @@ def chunk_of(start: int, length: int) -> ColumnChunkMetaData:
     return ColumnChunkMetaData(fmt.ColumnChunk(file_offset=0, meta_data=stored), 0, 0, FileDecryptor())
 
 
-def claims(type_: ColumnType, num_rows: int = 30, chunk: tuple[int, int] = CHUNK) -> Claims:
-    return Claims(column(type_), num_rows, chunk_of(*chunk).metadata)
+def claims(type_: ColumnType, num_rows: int = 30, chunk: tuple[int, int] = CHUNK) -> ChunkMetadataClaims:
+    return ChunkMetadataClaims(column(type_), num_rows, chunk_of(*chunk).metadata)
 
 
 def both(stored: fmt.ColumnIndex) -> ColumnIndex:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from fastpq.convert.numpy_input import table_from
+from fastpq.convert.caller_input import table_from
 from fastpq.schema.types import Type
 
 Leaves = Mapping[pa.DataType, st.SearchStrategy[Any]]      # strategies for values, by flat type

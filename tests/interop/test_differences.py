@@ -11,16 +11,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import fastpq
+from fastpq import format as fmt
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.types import ColumnType, Timestamp, Type
+from tests.index.forging import Forgery
 from tests.requirements import needs, peer
+from tests.verify.late_indexes import file_with_late_indexes
 
 needs(peer("fastparquet"))
 
@@ -66,14 +73,14 @@ def far_times(_: Path) -> None:
     assert fastpq.read_table(data)["at"].to_pylist() == [far]
 
 
-@case("a column named twice")
+@case("a column that is requested twice")
 def named_twice(_: Path) -> None:
     data = ours(TABLE)
     assert pq.read_table(io.BytesIO(data), columns=["n", "n"]).num_columns == 2
     assert fastpq.read_table(data, ["n", "n"]).names == ["n"]
 
 
-@case("two columns of one name")
+@case("two columns with the same name")
 def of_one_name(_: Path) -> None:
     data = theirs(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
     with pytest.raises(pa.ArrowInvalid):
@@ -116,6 +123,7 @@ def directories(folder: Path) -> None:
     assert fastpq.read_table(folder).names == ["n", "t"]
     with pytest.raises(ValueError, match="partitioning must be"):
         fastpq.read_dataset(folder, partitioning=named)
+    assert fastpq.read_dataset(folder, partitioning=["year"]).names == ["n", "t", "year"]
 
 
 @case("text in a column of dtype `object`")
@@ -144,7 +152,7 @@ def empty_directory(folder: Path) -> None:
         fastpq.read_table(folder)
 
 
-@case("a name of `columns` that the file has not")
+@case("a name in `columns` that the file does not have")
 def unknown_name(_: Path) -> None:
     data = ours(TABLE)
     assert pq.ParquetFile(io.BytesIO(data)).read(["n", "m"]).column_names == ["n"]
@@ -162,7 +170,7 @@ def values_of_filters(folder: Path) -> None:
             fastpq.read_table(path, filters=[condition])
 
 
-@case("Arrow types of `ARROW:schema`")
+@case("Arrow types in `ARROW:schema`")
 def arrow_types(_: Path) -> None:
     given = pa.table({
         "day": pa.array([86_400_000], pa.date64()), "time": pa.array([1], pa.time32("s")),
@@ -172,6 +180,98 @@ def arrow_types(_: Path) -> None:
     assert [field.type for field in theirs_again][:2] == [pa.date32(), pa.time32("ms")]
     assert [field.type for field in ours_again][:2] == [pa.date64(), pa.time32("s")]
     assert [schema.field("list").type.value_field.name for schema in (theirs_again, ours_again)] == ["element", "item"]
+
+
+@case("levels in the deprecated encoding BIT_PACKED")
+def bit_packed_levels(_: Path) -> None:
+    """Eight rows, of which the first is null by one order of bits, and the last by the other."""
+    values = np.arange(7, dtype="<i4").tobytes()
+    page = bytes([0b0111_1111]) + values
+    header = fmt.encode(
+        fmt.PageHeader(
+            type=fmt.PageType.DATA_PAGE,
+            uncompressed_page_size=len(page),
+            compressed_page_size=len(page),
+            data_page_header=fmt.DataPageHeader(
+                num_values=8,
+                encoding=fmt.Encoding.PLAIN,
+                definition_level_encoding=fmt.Encoding.BIT_PACKED,
+                repetition_level_encoding=fmt.Encoding.BIT_PACKED,
+            ),
+        )
+    )
+    chunk = fmt.ColumnMetaData(
+        type=fmt.Type.INT32,
+        encodings=[fmt.Encoding.PLAIN, fmt.Encoding.BIT_PACKED],
+        path_in_schema=["a"],
+        codec=fmt.CompressionCodec.UNCOMPRESSED,
+        num_values=8,
+        total_uncompressed_size=len(header + page),
+        total_compressed_size=len(header + page),
+        data_page_offset=4,
+    )
+    group = fmt.RowGroup(
+        columns=[fmt.ColumnChunk(file_offset=4, meta_data=chunk)], total_byte_size=len(header + page), num_rows=8
+    )
+    schema = ParquetSchema.of([("a", ColumnType(Type.INT32), True)])
+    footer = fmt.encode(fmt.FileMetaData(version=1, schema=schema.to_thrift(), num_rows=8, row_groups=[group]))
+    data = b"PAR1" + header + page + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    assert pq.read_table(io.BytesIO(data))["a"].to_pylist() == [*range(7), None]
+    assert fastpq.read_table(data)["a"].to_pylist() == [None, *range(7)]
+
+
+@case("pages with values before pages with dictionary indexes in one chunk")
+def late_indexes(_: Path) -> None:
+    """tests/spark/test_rewritten_files.py shows what Spark reads."""
+    data = file_with_late_indexes()
+    assert fastpq.read_table(data)["text"].to_pylist() == pq.read_table(io.BytesIO(data))["text"].to_pylist()
+    assert pl.read_parquet(data)["text"].to_list() == fastpq.read_table(data)["text"].to_pylist()
+    assert [each.place.column for each in fastpq.verify_file(data).differences] == ["text"]
+
+
+@case("chunks of a row group in another order than the columns")
+def swapped_chunks(_: Path) -> None:
+    forgery = Forgery(ours({"a": np.arange(3), "b": np.arange(3, 6)}))
+    forgery.metadata.row_groups[0].columns.reverse()
+    data = forgery.written()
+    assert pq.read_table(io.BytesIO(data))["a"].to_pylist() == [3, 4, 5]
+    with pytest.raises(fastpq.FormatError, match="chunk_order"):
+        fastpq.read_table(data)
+    by_position = fastpq.ReaderProperties(chunk_order="position")
+    assert fastpq.read_table(data, properties=by_position)["a"].to_pylist() == [3, 4, 5]
+
+
+@case("a footer with another number of rows than its row groups")
+def no_rows_by_the_footer(_: Path) -> None:
+    """As in a file in the tests of Apache Impala."""
+    forgery = Forgery(ours({"a": np.arange(1)}))
+    forgery.metadata.num_rows = 0
+    data = forgery.written()
+    assert pq.ParquetFile(io.BytesIO(data)).read().num_rows == 1
+    with pytest.raises(fastpq.FormatError, match='on_error="null" reads'):
+        fastpq.read_table(data)
+    assert fastpq.read_table(data, on_error="null")["a"].to_pylist() == [0]
+
+
+@case("a first repetition level other than 0, as in encrypted files of apache/parquet-testing before its commit c7cf137 of 2025")
+def first_levels(folder: Path) -> None:
+    data = {"l": [[1, 2], [3], [4, 5, 6]], "n": [1, 2, 3]}
+    raw = bytearray(ours(data, compression=None, use_dictionary=False, write_page_checksum=False, write_page_index=False))
+    with fastpq.ParquetFile(bytes(raw)) as file:
+        start = file.metadata.row_group(0).column(0).data_page_offset
+    _, size = fmt.decode(fmt.PageHeader, memoryview(bytes(raw)), start)
+    raw[start + size + 5] |= 1      # behind 4 bytes for the length of the levels, and 1 byte for the length of a run
+    path = folder / "x.parquet"
+    path.write_bytes(raw)
+    with pytest.raises(OSError, match="repetition level at the start of a record must be 0"):
+        pq.read_table(path)
+    with pytest.raises(duckdb.Error, match="before any list started"):
+        duckdb.execute(f"select l from '{path}'").fetchall()
+    with pytest.raises(fastpq.FormatError, match="first repetition level is not 0"):
+        fastpq.read_table(path)
+    table = fastpq.read_table(path, on_error="null")
+    assert table["l"].to_pylist() == [None] * 3
+    assert table["n"].to_pylist() == [1, 2, 3]
 
 
 @case("damaged pages")
@@ -238,6 +338,36 @@ def optional_numbers(folder: Path) -> None:
     assert [*map(str, fastpq.read_pandas(path, dtype_backend="numpy_nullable").dtypes)] == ["Int64", "boolean"]
 
 
+@case("dates before 1582-10-15 that Spark wrote in its legacy calendar")
+def julian_dates(folder: Path) -> None:
+    keys = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    day, other = dt.date(1500, 2, 20), dt.date(1500, 3, 1)      # the same day in both calendars
+    pq.write_table(pa.table({"d": [other]}).replace_schema_metadata(keys), folder / "x")
+    assert fastpq.read_table(folder / "x")["d"].to_pylist() == [day]
+    assert fastpq.read_table(folder / "x", legacy_calendar="keep")["d"].to_pylist() == [other]
+    assert pq.read_table(folder / "x")["d"].to_pylist() == [other]
+    assert pl.read_parquet(folder / "x")["d"].to_list() == [other]
+    assert duckdb.execute(f"select d from read_parquet('{folder / 'x'}')").fetchall() == [(other,)]
+
+
+@case("text that is not UTF-8")
+def latin_text(folder: Path) -> None:
+    table = pa.table({"t": pa.array([b"caf\xe9"], pa.binary()).view(pa.string())})
+    path = folder / "x.parquet"
+    pq.write_table(table, path)
+    assert pq.read_table(path)["t"].cast(pa.binary()).to_pylist() == [b"caf\xe9"]
+    with pytest.raises(pl.exceptions.ComputeError, match="UTF-8"):
+        pl.read_parquet(path)
+    with pytest.raises(duckdb.InvalidInputException, match=r"UTF-?8"):
+        duckdb.execute(f"select t from '{path}'").fetchall()
+    with pytest.raises(fastpq.FormatError, match="not UTF-8"):
+        fastpq.read_table(path)
+    with pytest.raises(fastpq.SchemaError, match="not UTF-8"):
+        ours(table)
+    assert fastpq.read_table(path, invalid_utf8="replace")["t"].to_pylist() == ["caf\ufffd"]
+    assert fastpq.read_table(ours(table, invalid_utf8="binary"))["t"].to_pylist() == [b"caf\xe9"]
+
+
 @case("INT96 in seconds")
 def seconds(folder: Path) -> None:
     pq.write_table(pa.table({"t": [dt.datetime(2020, 1, 2)]}), folder / "x", use_deprecated_int96_timestamps=True)
@@ -247,6 +377,69 @@ def seconds(folder: Path) -> None:
         fastpq.read_table(folder / "x", coerce_int96_timestamp_unit=asked)
     found = fastpq.read_table(folder / "x", coerce_int96_timestamp_unit="ms")["t"].to_numpy()
     assert found.astype("datetime64[s]").tolist() == [dt.datetime(2020, 1, 2)]
+
+
+@case("several files")
+def several_files(folder: Path) -> None:
+    for number in range(2):
+        (folder / f"{number}.parquet").write_bytes(ours(TABLE))
+    assert pq.read_table(folder)["n"].num_chunks == 2
+    assert fastpq.read_table(folder).to_arrow()["n"].num_chunks == 1
+
+
+@case("files with other prefixes than `_` and `.`")
+def prefixes(folder: Path) -> None:
+    for name in ("a", "temporary"):
+        (folder / f"{name}.parquet").write_bytes(ours(TABLE))
+    assert pq.read_table(folder, ignore_prefixes=["temp"]).num_rows == 3
+    with pytest.raises(TypeError, match="ignore_prefixes"):
+        fastpq.read_table(folder, ignore_prefixes=["temp"])     # type: ignore[call-arg]
+    assert fastpq.read_table(folder).num_rows == 6
+    assert fastpq.read_table(str(folder / "[!t]*.parquet")).num_rows == 3
+
+
+@case("settings of `EncryptionConfiguration` and `DecryptionConfiguration`")
+def settings(_: Path) -> None:
+    theirs = pe.DecryptionConfiguration()
+    theirs.cache_lifetime = dt.timedelta(seconds=5)
+    with pytest.raises(AttributeError):
+        fastpq.encryption.DecryptionConfiguration().cache_lifetime = dt.timedelta(seconds=5)     # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        fastpq.encryption.EncryptionConfiguration("kf", uniform_encryption=True).footer_key = "other"     # type: ignore[misc]
+
+
+@case("errors")
+def classes_of_errors(folder: Path) -> None:
+    (folder / "x").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(folder / "x")
+    with pytest.raises(fastpq.FormatError):
+        fastpq.read_table(folder / "x")
+    with pytest.raises(OSError, match="encrypted"):
+        pq.read_table(pa.BufferReader(ours(TABLE, encryption_properties=fastpq.FileEncryptionProperties(b"k" * 16))))
+    with pytest.raises(fastpq.KeyAccessError):
+        fastpq.read_table(ours(TABLE, encryption_properties=fastpq.FileEncryptionProperties(b"k" * 16)))
+
+
+@case("`closed` of a file over a file object")
+def closed_files(folder: Path) -> None:
+    source = io.BytesIO(ours(TABLE))
+    with pq.ParquetFile(source) as their_file, fastpq.ParquetFile(source) as our_file:
+        pass
+    assert not source.closed
+    assert not their_file.closed
+    assert our_file.closed
+
+
+@case("files encrypted with AES_GCM_CTR_V1")
+def weaker_algorithm(folder: Path) -> None:
+    key = b"0123456789012345"
+    data = ours(TABLE, encryption_properties=fastpq.FileEncryptionProperties(key, algorithm="AES_GCM_CTR_V1"))
+    assert pq.read_table(pa.BufferReader(data), decryption_properties=pe.create_decryption_properties(key)).num_rows == 3
+    with pytest.raises(fastpq.CryptoError, match="allowed_algorithms"):
+        fastpq.read_table(data, decryption_properties=fastpq.FileDecryptionProperties(key))
+    keys = fastpq.FileDecryptionProperties(key, allowed_algorithms=["AES_GCM_CTR_V1"])
+    assert fastpq.read_table(data, decryption_properties=keys).num_rows == 3
 
 
 @case("a table without rows")
@@ -293,7 +486,7 @@ def indexes(_: Path) -> None:
     assert pq.read_table(io.BytesIO(ours(TABLE)), page_checksum_verification=True).equals(TABLE)
 
 
-@case("distinct values of a dictionary column")
+@case("number of distinct values of a dictionary column")
 def distinct(_: Path) -> None:
     table = pa.table({"t": ["x", "y", "z"] * 100})
     statistics = [pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).statistics for data in (theirs(table), ours(table))]
@@ -386,7 +579,7 @@ def power_failures(folder: Path) -> None:
     assert len(synced) == 3         # the file, and the directory with its name
 
 
-@case("a dataset that gets more rows")
+@case("more rows for a dataset")
 def appended(folder: Path) -> None:
     other = pa.table({"other": [1]})
     pq.write_to_dataset(TABLE, folder / "theirs")
@@ -409,7 +602,7 @@ def null_partitions(folder: Path) -> None:
         assert [sorted(read(folder / name)["n"].to_pylist()) for name in ("theirs", "ours")] == [[1, 3], [1, 2, 3]]
 
 
-@case("a file that gets more rows")
+@case("more rows for a file")
 def longer_files(folder: Path) -> None:
     import fastparquet
 
@@ -417,11 +610,34 @@ def longer_files(folder: Path) -> None:
     fastparquet.write(str(folder / "theirs"), frame)
     fastparquet.write(str(folder / "theirs"), frame, append=True)
     assert pq.read_metadata(folder / "theirs").num_rows == 4
-    appending: Any = {"append": True}
-    with pytest.raises(TypeError, match="append: write_dataset adds files"):
-        fastpq.write_table(frame, folder / "ours", **appending)
+    fastpq.write_table(frame, folder / "ours")
+    with (folder / "ours").open("rb") as old:
+        fastpq.append_table(frame, folder / "ours")
+        assert pq.read_metadata(old).num_rows == 2      # whoever has the old file open still reads it
+    assert pq.read_metadata(folder / "ours").num_rows == 4
     assert len(fastpq.write_dataset(frame, folder / "files") + fastpq.write_dataset(frame, folder / "files")) == 2
     assert pq.read_table(folder / "files").num_rows == 4
+
+
+@case("an index without a name")
+def nameless_indexes(folder: Path) -> None:
+    import fastparquet
+
+    frame = pd.DataFrame({"n": [1, 2]}, index=[5, 7])
+    fastparquet.write(str(folder / "theirs"), frame)
+    assert pq.read_schema(folder / "theirs").names == ["index", "n"]
+    assert pq.read_schema(pa.BufferReader(ours(frame))).names == ["n", "__index_level_0__"]
+    assert fastpq.read_pandas(ours(frame)).index.tolist() == [5, 7]
+
+
+@case("column labels that are not text")
+def labels_of_numbers(folder: Path) -> None:
+    import fastparquet
+
+    frame = pd.DataFrame({0: [1, 2]})
+    with pytest.raises((TypeError, ValueError)):
+        fastparquet.write(str(folder / "theirs"), frame)
+    assert fastpq.read_pandas(ours(frame)).columns.tolist() == [0]
 
 
 def rows_of_page() -> list[str]:

@@ -23,10 +23,11 @@ import pytest
 
 import fastpq
 from fastpq.arrays.table import Column
+from fastpq.filters.combinations import And, Or
 from fastpq.filters.filtering import mask_of
-from fastpq.filters.predicate import And, Or, bind_filters
+from fastpq.filters.predicate import bind_filters
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.dictionaries import read_dictionaries
+from fastpq.read.filtered.dictionary_evidence import read_dictionaries
 from fastpq.read.opener import ChunkOpener
 from tests.interop.comparison import assert_same
 from tests.requirements import peer
@@ -363,7 +364,7 @@ def test_dictionaries_that_rule_out_nothing_are_not_read(monkeypatch: pytest.Mon
         asked.extend(chunk.column.name for chunk in chunks)
         return read_dictionaries(opener, chunks)
 
-    monkeypatch.setattr("fastpq.read.selection.read_dictionaries", noted)
+    monkeypatch.setattr("fastpq.read.filtered.dictionary_evidence.read_dictionaries", noted)
     rows, target = np.arange(20_000), io.BytesIO()
     numbers, halves = rows % 50 * 2, np.where(rows % 7, rows % 8 / 2, np.nan)
     pq.write_table(pa.table({"id": numbers, "name": np.char.mod("name %d", rows % 17), "half": halves}), target)

@@ -12,7 +12,7 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from fastpq.arrays.numpy_output import fixed_values
+from fastpq.arrays.flat_column import fixed_values
 
 
 def with_schema(data: bytes, element: int, **changes: Any) -> bytes:
@@ -58,9 +58,12 @@ def test_decimals_over_their_precision(kind: str, sign: int, dictionary: bool, n
             else:
                 with pytest.raises(fastpq.FormatError, match=f"more than {digits} digits"):
                     fastpq.read_table(data)
-                as_stored = fastpq.read_table(data, properties=fastpq.ReaderProperties(verify_decimals=False))
-                stored = as_stored["d"].to_pylist()
-                assert (stored[0] if nested else stored)[2] == too_large
+                with pytest.raises(fastpq.FormatError, match=f"more than {digits} digits"):
+                    fastpq.read_table(data, decimals="decimal128")
+                for width in ("stored", "decimal128"):
+                    as_stored = fastpq.read_table(data, properties=fastpq.ReaderProperties(verify_decimals=False), decimals=width)
+                    stored = as_stored["d"].to_pylist()
+                    assert (stored[0] if nested else stored)[2] == too_large
 
 
 @pytest.mark.parametrize("rows", [1, 3, 300])
@@ -145,7 +148,7 @@ def test_times_outside_of_a_day_are_not_written(unit: str, statistics: bool) -> 
     type_, day = TIME_TYPES[unit]
     numbers = pa.array([0, None, day - 1, day], pa.int32() if unit == "ms" else pa.int64())
     fastpq.write_table(pa.table({"t": numbers[:3].cast(type_)}), io.BytesIO(), write_statistics=statistics)
-    with pytest.raises(fastpq.SchemaError, match=f"a TIME of {day} {unit}, outside of a day"):
+    with pytest.raises(fastpq.SchemaError, match=f"a TIME of {day} {unit} is outside of a day"):
         fastpq.write_table(pa.table({"t": numbers.cast(type_)}), io.BytesIO(), write_statistics=statistics)
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import fastpq
 from fastpq import format as fmt
 from fastpq.arrays.table import ListColumn, StructColumn
-from fastpq.convert.numpy_input import table_from
+from fastpq.convert.caller_input import table_from
 from fastpq.read import nested as nested_readings
 from fastpq.schema.nested_types import StructType
 from fastpq.schema.types import Type
@@ -225,7 +225,7 @@ def written(columns: dict[str, Any]) -> bytes:
     [
         ({"a": [[1], 2]}, "value 1 is a int among lists"),
         ({"a": [{"x": 1}, [2]]}, "value 1 is a list among dicts"),
-        ({"a": [{1: 1}]}, "is not a str"),
+        ({"a": [{1: 1}]}, "must be a str"),
         ({"a": [{}]}, "no fields"),
     ],
 )

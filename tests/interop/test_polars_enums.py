@@ -14,7 +14,7 @@ import pytest
 
 import fastpq
 from fastpq.arrays.nodes import FieldNode
-from fastpq.arrow.polars_enums import enum_categories
+from fastpq.arrow.canonical import enum_categories
 
 CATEGORIES = ["high", "größer; als 7;low", "", "mid", "unused"]
 VALUES = ["mid", None, "high", "größer; als 7;low", "", "mid"]

@@ -137,9 +137,9 @@ def test_one_schema_for_all_tables_of_a_file() -> None:
 
 
 def test_shredding_of_what_is_no_variant() -> None:
-    with pytest.raises(SchemaError, match="only variants are shredded"):
+    with pytest.raises(SchemaError, match="only variants can be shredded"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), shred={"x": "infer"})
-    with pytest.raises(SchemaError, match="no shredding schema"):
+    with pytest.raises(SchemaError, match="not a shredding schema"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), shred={"x": 7})  # type: ignore[dict-item]
 
 
@@ -167,7 +167,7 @@ def test_file_references(tmp_path: Path) -> None:
     assert some[0] == {"uri": "s3://bucket/a.png"}
     fewer = file_column(FILES[:2], ["uri", "content_type", "checksum"])
     assert [field.name for field in fewer.type.fields] == ["uri", "content_type", "checksum"]
-    with pytest.raises(SchemaError, match="beyond"):
+    with pytest.raises(SchemaError, match="other fields"):
         file_column(FILES, ["uri"])
     with pytest.raises(SchemaError, match="not colour"):
         file_column(FILES, ["colour"])

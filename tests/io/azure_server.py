@@ -47,6 +47,7 @@ class _Handler(StoreHandler):
             self._blocks(container, key)
         else:
             found = self._found(container, key)
+            self._check(found)
             self.send_object(found, self._about(found))
 
     def refuse(self, status: int, code: str, message: str = "") -> None:

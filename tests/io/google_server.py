@@ -45,6 +45,8 @@ class _Handler(StoreHandler):
             self.answer(204)
         elif kind == "/download" or self.query.get("alt") == "media":
             found = self._found(bucket, key)
+            if self.query.get("ifGenerationMatch", str(found.version)) != str(found.version):
+                raise Refused(412, "conditionNotMet")
             self.send_object(found, {"x-goog-generation": found.version, "Content-Type": "application/octet-stream"})
         else:
             self._json(self._about(bucket, key, self._found(bucket, key)))

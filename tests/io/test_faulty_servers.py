@@ -17,7 +17,7 @@ import pytest
 
 import fastpq
 from fastpq import ReaderProperties, RemoteError
-from fastpq.io import location, remote_source
+from fastpq.io import location, range_requests
 from tests.io.range_server import answering
 
 ROWS = 40_000
@@ -60,6 +60,8 @@ class FaultyServer:
         handler.send_response(206 if handler.headers.get("Range") else 200)
         handler.send_header("Content-Length", str(stop - start))
         handler.send_header("Accept-Ranges", "bytes")
+        if handler.headers.get("Range"):
+            handler.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(self.data)}")
         handler.end_headers()
         if with_body:
             handler.wfile.write(self.data[start:stop][:most])
@@ -88,7 +90,7 @@ def server(table: pa.Table) -> Iterator[FaultyServer]:
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waits between requests are noted, not made; other threads of the process wait as ever."""
     waits: list[float] = []
-    monkeypatch.setattr("fastpq.io.retrying.time", SimpleNamespace(**{**vars(time), "sleep": waits.append}))
+    monkeypatch.setattr("fastpq.io.waiting.time", SimpleNamespace(**{**vars(time), "sleep": waits.append}))
     return waits
 
 
@@ -156,7 +158,9 @@ def test_answers_that_stall(server: FaultyServer, table: pa.Table, monkeypatch: 
         if number % 2 == 0:
             return False
         handler.send_response(206)
-        handler.send_header("Content-Length", "100000")
+        start, stop = server.span(handler)
+        handler.send_header("Content-Length", str(stop - start))
+        handler.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(server.data)}")
         handler.end_headers()
         handler.wfile.write(b"x" * 10)
         released.wait(60)
@@ -208,7 +212,7 @@ def test_a_server_without_ranges(server: FaultyServer, table: pa.Table, monkeypa
         assert file.read().to_arrow().equals(table)
         assert file.read(["id"]).num_rows == ROWS
         assert server.requests == 1
-    monkeypatch.setattr(remote_source, "MOST_KEPT", 1000)
+    monkeypatch.setattr(range_requests, "MOST_KEPT", 1000)
     with pytest.raises(fastpq.UnsupportedError, match=r"sends the whole file of .* download the file"):
         fastpq.read_table(server.url)
 

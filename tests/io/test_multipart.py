@@ -25,7 +25,7 @@ from fastpq.io import multipart
 from fastpq.io.location import Remote, RemotePath
 from fastpq.io.multipart import MultipartSink, PendingSink
 from fastpq.io.object_store import store_at
-from fastpq.io.sink import DeferredSink, UploadingSink, open_sink
+from fastpq.io.sink_opening import DeferredSink, UploadingSink, open_sink
 from tests.io.faulty_s3 import Proxy, faulty
 from tests.io.object_stores import Store, unfinished
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -22,8 +23,9 @@ import fastpq
 from fastpq.encryption.keys.keyring import Keyring
 from fastpq.errors import SchemaError
 from fastpq.io.new_file import TEMPORARY_SUFFIX, make_directories, temporary_files
-from fastpq.io.sink import FileSink, open_sink
-from fastpq.spark.journal import replace_json
+from fastpq.io.sink import FileSink
+from fastpq.io.sink_opening import open_sink
+from fastpq.spark.tables.journal import replace_json
 
 UNNAMED = hasattr(os, "O_TMPFILE")
 linux = pytest.mark.skipif(not UNNAMED, reason="unnamed files are of Linux")
@@ -234,7 +236,7 @@ def test_files_that_metadata_name_are_on_disk_before(tmp_path: Path, monkeypatch
 
 
 def test_durability_is_true_or_false(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="durable is True or False"):
+    with pytest.raises(TypeError, match="durable must be True or False"):
         fastpq.write_table({"a": [1]}, tmp_path / "file", durable="no")     # type: ignore[arg-type]
     file = io.BytesIO()
     fastpq.write_table({"a": [1]}, file, durable=False)     # without effect
@@ -276,8 +278,35 @@ def test_errors_of_writing_that_are_told_at_a_close(tmp_path: Path, monkeypatch:
     sink = open_sink(tmp_path / "out", durable=False)
     sink.write(b"new")
     failing(errno.EDQUOT, monkeypatch, "close", lambda descriptor: not is_folder(descriptor))
-    with pytest.raises(OSError, match="quota"):
+    with pytest.raises(OSError, match=r"quota.*out"):
         sink.commit()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("step", ["write", "persist", "commit"])
+def test_errors_of_the_operating_system_name_the_path(
+    step: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out"
+    sink = open_sink(path)
+    if step == "write":     # a size that the process may not write
+        resource = pytest.importorskip("resource")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+        try:
+            with pytest.raises(OSError, match="too large") as caught:
+                sink.write(bytes(1 << 21))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        sink.abort()
+    else:
+        sink.write(b"new")
+        with monkeypatch.context() as patched:
+            failing(errno.ENOSPC, patched, "fsync", lambda descriptor: not is_folder(descriptor))
+            with pytest.raises(OSError, match="No space left") as caught:
+                sink.persist() if step == "persist" else sink.commit()
+        sink.abort()
+    assert caught.value.filename == str(path)
     assert names(tmp_path) == []
 
 
@@ -286,10 +315,10 @@ def test_a_folder_that_cannot_be_synced(way: str, tmp_path: Path, monkeypatch: p
     with monkeypatch.context() as patched:
         failing(errno.EIO, patched, "fsync", is_folder)
         sink = open_sink(tmp_path / "out")
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(OSError, match="Input/output error: .*" + re.escape(str(tmp_path))):
             sink.persist()
         sink.abort()
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(OSError, match="Input/output error: .*" + re.escape(str(tmp_path))):
             make_directories(str(tmp_path / "folder"))
     with monkeypatch.context() as patched:      # a filesystem without the call
         failing(errno.EINVAL, patched, "fsync", is_folder)
@@ -364,7 +393,7 @@ def test_owner_and_group_without_permission(groups: list[int], expected: tuple[i
     """The group is kept by its members; the permissions of a group that is lost go to no other group."""
     script = f"""
         import os, sys
-        from fastpq.io.sink import open_sink
+        from fastpq.io.sink_opening import open_sink
         os.setgroups({groups})
         os.setgid(99)
         os.setuid(99)

@@ -148,12 +148,12 @@ def test_a_name_for_messages_has_no_secrets(moto_url: str) -> None:
     [
         ("a", {"storage_options": {"key": "k"}}, ValueError, "a is a local path"),
         ("memory://a", {"storage_options": ["key"]}, TypeError, "mapping of names to values"),
-        ("a", {"filesystem": "s3"}, TypeError, "fsspec or of pyarrow.fs, not str$"),
-        ("a", {"filesystem": {"secret": "s"}}, TypeError, "fsspec or of pyarrow.fs, not dict$"),     # options may hold secrets
-        ("a", {"filesystem": LocalFileSystem}, TypeError, "fsspec or of pyarrow.fs"),
+        ("a", {"filesystem": "s3"}, TypeError, "pyarrow.fs or obstore.store, not str$"),
+        ("a", {"filesystem": {"secret": "s"}}, TypeError, "or obstore.store, not dict$"),     # options may hold secrets
+        ("a", {"filesystem": LocalFileSystem}, TypeError, "pyarrow.fs or obstore.store"),
         ("a", {"filesystem": LocalFileSystem(), "storage_options": {"k": 1}}, ValueError, "has its own"),
         ("a", {"filesystem": LocalFileSystem(), "timeout": 1}, ValueError, "has its own"),
-        ("memory://a", {"timeout": 1}, fastpq.UnsupportedError, "option of the filesystem of memory://"),
+        ("memory://a", {"timeout": 1}, fastpq.UnsupportedError, "option of the filesystem for memory://"),
         ("http://a", {"timeout": 0}, ValueError, "positive number of seconds, not 0"),
         ("http://a", {"timeout": float("nan")}, ValueError, "positive number of seconds"),
         ("http://a", {"timeout": "1"}, TypeError, "a number of seconds, not '1'"),

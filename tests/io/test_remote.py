@@ -18,7 +18,7 @@ import s3fs
 import fastpq
 from fastpq.io.location import Remote
 from fastpq.io.remote_source import FsspecSource
-from fastpq.io.source import open_source
+from fastpq.io.source_opening import open_source
 from fastpq.options import DEFAULT_TAIL_READ
 from tests.io.range_server import GUARD, RangeServer, serving
 
@@ -78,6 +78,17 @@ def test_footer_and_indexes_take_one_request(counted: RangeServer) -> None:
         assert file.explain([("id", "==", 77_777)]).row_groups[1].rows == 2500
         assert file.io.requests == counted.requests == 1
         assert file.io.bytes_read == counted.bytes_sent <= 1 << 16
+
+
+def test_a_footer_longer_than_the_first_request_takes_one_more(path: Path, server: RangeServer) -> None:
+    long = path.parent / "long.parquet"
+    columns = {f"column number {number}": np.arange(8) for number in range(2000)}
+    fastpq.write_table(columns, long, row_group_size=4)
+    server.reset()
+    with fastpq.ParquetFile(f"{server.url}/long.parquet") as file:
+        assert file.metadata.num_columns == 2000
+        assert server.requests == 2
+        assert server.bytes_sent > 4 * DEFAULT_TAIL_READ
 
 
 def test_a_point_lookup_reads_the_pages_of_its_row(counted: RangeServer, path: Path) -> None:
@@ -223,7 +234,7 @@ def test_an_object_in_s3(s3: tuple[str, Any]) -> None:
 def test_s3_ranges_are_read_at_the_same_time(s3: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests of the filesystem wait until there are four of them."""
     place, filesystem = s3
-    fetch, asked, enough = filesystem._cat_file, 0, asyncio.Event()
+    fetch, asked, enough = filesystem._call_s3, 0, asyncio.Event()
 
     async def held(*arguments: Any, **options: Any) -> Any:
         nonlocal asked
@@ -235,7 +246,7 @@ def test_s3_ranges_are_read_at_the_same_time(s3: tuple[str, Any], monkeypatch: p
 
     rows = list(range(0, ROWS, 20_000))
     with fastpq.ParquetFile(Opened(place, filesystem), properties=fastpq.ReaderProperties(coalesce_gap=0)) as file:
-        monkeypatch.setattr(filesystem, "_cat_file", held)
+        monkeypatch.setattr(filesystem, "_call_s3", held)
         assert file.take(rows, ["id"])["id"].to_pylist() == rows
     assert asked >= 4
 

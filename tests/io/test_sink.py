@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fastpq
-from fastpq.io.sink import MOST_TOGETHER, open_sink
+from fastpq.io import disk_writing
+from fastpq.io.sink import MOST_TOGETHER, MOST_UNSTARTED
+from fastpq.io.sink_opening import open_sink
 
 
 class Counting(io.BytesIO):
@@ -38,7 +41,7 @@ def test_small_buffers_are_written_together(given: list[int], written: list[int]
     file, data = Counting(), [bytes([number]) * size for number, size in enumerate(given)]
     sink = open_sink(file)
     sink.write_together(memoryview(part) if number % 2 else part for number, part in enumerate(data))
-    assert sink.written == sum(given)
+    assert sink.size == sum(given)
     sink.persist()
     assert file.sizes == written
     assert file.getvalue() == b"".join(data)
@@ -56,9 +59,9 @@ def test_small_buffers_wait_for_others() -> None:
     sink = open_sink(file)
     sink.write(b"a")
     sink.write_together([b"b", b"c"])
-    assert (file.sizes, sink.written) == ([], 3)
+    assert (file.sizes, sink.size) == ([], 3)
     sink.write(b"d" * MOST_TOGETHER)
-    assert (file.sizes, sink.written) == ([3 + MOST_TOGETHER], 3 + MOST_TOGETHER)
+    assert (file.sizes, sink.size) == ([3 + MOST_TOGETHER], 3 + MOST_TOGETHER)
     sink.write(b"e")
     sink.write(b"f" * (MOST_TOGETHER + 1))
     sink.write(b"g")
@@ -67,7 +70,7 @@ def test_small_buffers_wait_for_others() -> None:
     sink.commit()
     assert file.sizes == [3 + MOST_TOGETHER, 1, MOST_TOGETHER + 1, 1, 1]
     assert file.getvalue() == b"abc" + b"d" * MOST_TOGETHER + b"e" + b"f" * (MOST_TOGETHER + 1) + b"gh"
-    assert sink.written == len(file.getvalue())
+    assert sink.size == len(file.getvalue())
 
 
 def test_gathered_buffers_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,3 +95,22 @@ def test_an_abort_gives_up_small_buffers() -> None:
     sink.write(b"a")
     sink.abort()
     assert file.getvalue() == b""
+
+
+@pytest.mark.parametrize(("is_replacement", "durable"), [(False, False), (False, True), (True, False), (True, True)])
+def test_large_files_go_to_the_disk_while_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_replacement: bool, durable: bool
+) -> None:
+    """The fsync of the commit then has little left to wait for. A file that is not synced is left to the system."""
+    parts: list[tuple[int, int]] = []
+    monkeypatch.setattr(disk_writing, "start_writing", lambda _, offset, size: parts.append((offset, size)))
+    target = tmp_path / "file"
+    if is_replacement:
+        target.write_bytes(b"old")
+    content = bytes(MOST_UNSTARTED // 2) + b"and the rest"
+    with open_sink(str(target), durable=durable) as sink:
+        for _ in range(5):
+            sink.write(content)
+    assert target.read_bytes() == content * 5
+    size = 2 * len(content)
+    assert parts == ([(0, size), (size, size)] if is_replacement or durable else [])

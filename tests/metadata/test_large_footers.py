@@ -14,7 +14,7 @@ import pytest
 import fastpq
 from benchmarks.footers import columns, empty_row_groups, file_of, key_values, row_groups, schema_of
 from fastpq import format as fmt
-from fastpq.options import ReaderProperties
+from fastpq.options import LARGEST_KEY_VALUES, MOST_COLUMNS, ReaderProperties
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,14 @@ def test_defaults_refuse_what_would_fill_the_memory() -> None:
     for data in (empty_row_groups(1_000_001), wide, long):
         with pytest.raises(fastpq.LimitError, match="over max_"):
             fastpq.ParquetFile(data)
+
+
+def test_the_writer_has_the_same_limits() -> None:
+    many = {f"c{index}": np.zeros(1, np.int8) for index in range(MOST_COLUMNS + 1)}
+    with pytest.raises(fastpq.LimitError, match="more than 250,000 columns"):
+        fastpq.write_table(many, io.BytesIO())
+    with pytest.raises(fastpq.LimitError, match="key_value_metadata has more than"):
+        fastpq.ParquetWriter(io.BytesIO(), key_value_metadata={"k": "v" * LARGEST_KEY_VALUES}).write_table({"a": np.zeros(1)})
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -108,7 +116,7 @@ def test_row_groups_with_unusual_fields() -> None:
     with pytest.raises(fastpq.FormatError, match="RowGroup has no num_rows"):
         fastpq.read_table(file_of(schema_of([]), 3, [as_i32]))
     assert fastpq.read_metadata(file_of(schema_of([]), 3, [twice])).row_counts == [3]
-    with pytest.raises(fastpq.FormatError, match="a row group of -1 rows"):
+    with pytest.raises(fastpq.FormatError, match="the row group has -1 rows"):
         fastpq.read_table(file_of(schema_of([]), 3, [usual, usual.replace(b"\x16\x06", b"\x16\x01")]))
 
 

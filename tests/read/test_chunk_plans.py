@@ -14,10 +14,10 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.format.plain_chunk import stored_path
-from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.file_metadata import FileMetaData, decoded_footer
 from fastpq.read.chunk_plan import ChunkPlan, claimed_sizes
 from fastpq.read.chunk_run import cut_runs
-from fastpq.read.plan import plan_chunk, plan_chunks, plan_read
+from fastpq.read.plan import plan_chunk, plan_read, planner_of
 from tests.requirements import peer
 
 polars = peer("polars")
@@ -52,7 +52,7 @@ def plans(metadata: FileMetaData) -> tuple[list[list[ChunkPlan]], int]:
     for index, rows in enumerate(metadata.row_counts):
         groups.append((index, rows, offset))
         offset += rows
-    found = [plan_chunks(metadata, column, groups, SIZE) for column in metadata.schema.columns]
+    found = [planner_of(metadata, groups, SIZE).chunks(column) for column in metadata.schema.columns]
     decoded = len(metadata._kept_chunks)
     for column, of_column in zip(metadata.schema.columns, found, strict=True):
         for plan, (index, _, first) in zip(of_column, groups, strict=True):
@@ -62,11 +62,11 @@ def plans(metadata: FileMetaData) -> tuple[list[list[ChunkPlan]], int]:
 
 
 def footer_of(path: Path) -> fmt.FileMetaData:
-    return fastpq.read_metadata(path).decoded()
+    return decoded_footer(fastpq.read_metadata(path))
 
 
 def metadata_of(footer: fmt.FileMetaData) -> FileMetaData:
-    return FileMetaData(memoryview(fmt.encode(footer)), FileDecryptor())
+    return FileMetaData(memoryview(fmt.encode(footer)), FileDecryptor(), "path")
 
 
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "none", "write_page_index": True}], ids=str)
@@ -97,7 +97,9 @@ def test_chunks_out_of_order_and_in_other_files(tmp_path: Path) -> None:
 
 def test_encrypted_chunks(tmp_path: Path) -> None:
     key = b"0123456789012345"
-    properties = fastpq.FileEncryptionProperties(key, column_keys={"id": b"0123456789012346"}, plaintext_footer=True)
+    properties = fastpq.FileEncryptionProperties(
+        key, column_keys={"id": b"0123456789012346"}, plaintext_footer=True, unlisted="plaintext"
+    )
     fastpq.write_table({"id": range(ROWS), "clear": range(ROWS)}, tmp_path / "file", encryption_properties=properties)
     keys = fastpq.FileDecryptionProperties(key, column_keys={"id": b"0123456789012346"})
     found, decoded = plans(fastpq.read_metadata(tmp_path / "file", decryption_properties=keys))
@@ -115,7 +117,7 @@ def test_chunks_under_the_footer_key(tmp_path: Path) -> None:
     assert all(plan.is_encrypted and plan.under_footer_key for of_column in found for plan in of_column)
     assert [plan.row_group_ordinal for plan in found[0]] == [0, 1, 2]
     own = fastpq.FileDecryptionProperties(key, column_keys={"id": b"0123456789012346"})
-    with pytest.raises(fastpq.CryptoError, match="under the footer key") as caught:
+    with pytest.raises(fastpq.CryptoError, match="with the footer key") as caught:
         fastpq.read_table(tmp_path / "file", decryption_properties=own)
     assert caught.value.context["column"] == "id"
 
@@ -125,7 +127,7 @@ def test_chunks_under_the_footer_key(tmp_path: Path) -> None:
     ("data_page_offset", -5), ("data_page_offset", SIZE), ("dictionary_page_offset", 1 << 62), ("codec", 77),
     ("dictionary_page_offset", 0), ("dictionary_page_offset", -3), ("dictionary_page_offset", None),
 ])
-def test_contradictions_are_found_alike(tmp_path: Path, field: str, value: int | None) -> None:
+def test_consistency_checks_are_found_alike(tmp_path: Path, field: str, value: int | None) -> None:
     pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
     footer = footer_of(tmp_path / "file")
     metadata = footer.row_groups[1].columns[0].meta_data
@@ -142,7 +144,7 @@ def assert_alike(metadata: FileMetaData) -> None:
     except fastpq.FormatError as error:
         expected = [error.message]
     try:
-        found = facts(plan_chunks(metadata, column, [(1, rows, GROUP)], SIZE)[0])
+        found = facts(planner_of(metadata, [(1, rows, GROUP)], SIZE).chunks(column)[0])
     except fastpq.FormatError as error:
         found = [error.message]
     if len(expected) > 1:
@@ -185,7 +187,7 @@ def test_a_field_that_is_there_twice(tmp_path: Path) -> None:
     place = stored.index(last)
     twice = stored[:place] + whole + b"\x0c\x06" + last + stored[place + len(last):]      # a struct in field 3 again
     metadata = FileMetaData(memoryview(twice), FileDecryptor())
-    plan = plan_chunks(metadata, metadata.schema.columns[0], [(0, GROUP, 0)], SIZE)[0]
+    plan = planner_of(metadata, [(0, GROUP, 0)], SIZE).chunks(metadata.schema.columns[0])[0]
     assert facts(plan) == facts(plan_chunk(metadata, 0, metadata.schema.columns[0], 0, SIZE))
     assert not plan.has_dictionary
 
@@ -232,7 +234,7 @@ def test_more_rows_than_a_read_has_numbers_for(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "file")
     footer = footer_of(tmp_path / "file")
     footer.row_groups[0].num_rows = 1 << 62
-    with pytest.raises(fastpq.FormatError, match="rows in the row groups of a read"):
+    with pytest.raises(fastpq.FormatError, match="the row groups of a read have"):
         plan_read(metadata_of(footer), metadata_of(footer).schema.columns, [0] * 3, SIZE)
 
 
@@ -240,7 +242,7 @@ def test_a_plain_chunk_among_protected_ones_is_refused_before_any_row(tmp_path: 
     """Row groups in plaintext, in a file with a key for the column; the forged footer is not verified."""
     key, own = b"0123456789012345", b"0123456789012346"
     sealed, plain = tmp_path / "sealed", tmp_path / "plain"
-    properties = fastpq.FileEncryptionProperties(key, column_keys={"s": own}, plaintext_footer=True)
+    properties = fastpq.FileEncryptionProperties(key, column_keys={"s": own}, plaintext_footer=True, unlisted="plaintext")
     columns = {"i": range(ROWS), "s": range(ROWS)}
     fastpq.write_table(columns, sealed, row_group_size=GROUP, encryption_properties=properties)
     fastpq.write_table(columns, plain, row_group_size=GROUP)

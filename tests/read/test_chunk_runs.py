@@ -194,7 +194,7 @@ def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = unread(tmp_path / "file", "required", monkeypatch)
     run, output, reader = found.run, found.output, found.reader
     for target, offset in ((output, 1), (output, -1), (ColumnOutput(ROWS - 1, 8, False), 0), (ColumnOutput(ROWS, 4, False), 0)):
-        with pytest.raises(ValueError, match=r"rows at|width"):
+        with pytest.raises(ValueError, match=r"rows at|an output for values"):
             run.read(target, offset)
     [one] = cut_runs(found.plan.chunks[:1], 8, False, -1, 1)
     [all_but_one] = cut_runs(found.plan.chunks[1:], 8, False, 1 << 20, 256)
@@ -226,7 +226,7 @@ def test_readers_of_verdicts_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
         return opened[-1]
 
     monkeypatch.setattr(ChunkOpener, "flat", kept)
-    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="an output of width"):
+    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file, pytest.raises(ValueError, match="an output for values with"):
         file.read(["words"], row_groups=[0])
     with pytest.raises(TypeError, match="verdicts"):
         ChunkRun(opened[0], cut_runs(chunks, 16, True, -1, 1)[0], False)

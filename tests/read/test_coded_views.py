@@ -14,8 +14,7 @@ import pytest
 
 import fastpq
 from fastpq.arrays.table import BinaryOffsets, BinaryViews, CodedViews, Column, Table
-from fastpq.read import coded as coded_reading
-from fastpq.read import scan
+from fastpq.read import dictionary_columns, scan
 from tests.narrowing import present
 from tests.requirements import peer
 
@@ -31,7 +30,7 @@ LONG = "a text that is longer than a view holds, number "
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small columns are held as codes, too."""
     monkeypatch.setattr(scan, "ROWS_WORTH_CODES", 0)
-    monkeypatch.setattr(coded_reading, "ROWS_A_STORED_BYTE", 0)
+    monkeypatch.setattr(dictionary_columns, "ROWS_A_STORED_BYTE", 0)
 
 
 def table(seed: int = 3) -> pa.Table:
@@ -201,7 +200,7 @@ def test_pages_of_other_encodings() -> None:
     made = pa.table({"text": [f"{LONG}{number % 500}" for number in range(ROWS)]})
     data = stored(made, dictionary_pagesize_limit=1000, data_page_size=500, compression="none")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(coded_reading, "stored_dictionary_size", lambda *arguments: 1)
+        patched.setattr(dictionary_columns, "stored_dictionary_size", lambda *arguments: 1)
         read = fastpq.read_table(data)
     assert len(coded(read["text"]).entries) == 500
     assert read["text"].to_pylist() == made["text"].to_pylist()

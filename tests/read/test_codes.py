@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.flat_column import DictionaryValues
 from fastpq.read.scan import Scan
 from tests.narrowing import present
 

@@ -10,7 +10,7 @@ import pytest
 
 import fastpq
 from fastpq.io.origin import StoredBytes
-from fastpq.io.source import open_source
+from fastpq.io.source_opening import open_source
 from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
 from fastpq.read.fetch import Fetching, fetching

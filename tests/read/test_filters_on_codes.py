@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.flat_column import DictionaryValues
 from fastpq.arrays.table import AnyColumn
-from fastpq.read import selective
+from fastpq.read.filtered import filtered_scan
 from fastpq.read.flat import VERDICTS
 from fastpq.read.scan import Scan
 
@@ -50,7 +50,7 @@ def coded(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return read
 
     monkeypatch.setattr(Scan, "columns", noted)
-    monkeypatch.setattr(selective, "MOST_TOGETHER", 0)
+    monkeypatch.setattr(filtered_scan, "MOST_TOGETHER", 0)
     return seen
 
 

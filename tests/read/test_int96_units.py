@@ -15,8 +15,8 @@ import pytest
 
 import fastpq
 from fastpq import ColumnType, Table
+from fastpq.arrays.flat_column import fixed_values
 from fastpq.arrays.nested_columns import ListColumn
-from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import AnyColumn, Column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.filters.predicate import Outcome

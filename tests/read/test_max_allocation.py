@@ -209,7 +209,7 @@ def test_an_allowance_counts_from_allocation_to_the_last_view() -> None:
     with allowance.reserved(700):
         assert allowance.taken == 900
         allowance.check(100)
-        with pytest.raises(fastpq.LimitError, match=r"take 1001 bytes, over max_allocation \(1000\)"):
+        with pytest.raises(fastpq.LimitError, match=r"need 1001 bytes, more than max_allocation \(1000\)"):
             allowance.check(101)
         with pytest.raises(fastpq.LimitError):
             allowance.hold(array)
@@ -227,6 +227,6 @@ def test_counts_beyond_64_bits() -> None:
     allowance = Allowance(1 << 80)
     assert allowance.limit == (1 << 63) - 1
     for use in (allowance.check, allowance.keep, lambda size: allowance.reserved(size).__enter__()):
-        with pytest.raises(fastpq.LimitError, match=f"take {1 << 70} bytes"):
+        with pytest.raises(fastpq.LimitError, match=f"need {1 << 70} bytes"):
             use(1 << 70)
     assert allowance.taken == 0

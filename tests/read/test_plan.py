@@ -137,14 +137,14 @@ def size_that_wraps(metadata: fmt.FileMetaData) -> None:
     ("change", "words"),
     [
         (fewer_values, "399 values in a row group of 400 rows"),
-        (negative_rows, "a row group of -1 rows"),
+        (negative_rows, "the row group has -1 rows"),
         (another_type, "in a column of INT64"),
         (behind_the_end, "outside the file"),
         (before_the_start, "-4|outside the file"),
         (size_that_wraps, "outside the file"),
     ],
 )
-def test_contradictions(data: bytes, change: Callable[[fmt.FileMetaData], None], words: str) -> None:
+def test_consistency_checks(data: bytes, change: Callable[[fmt.FileMetaData], None], words: str) -> None:
     forged = forge(data, change)
     metadata = metadata_of(forged)
     with pytest.raises(fastpq.FormatError, match=words) as raised:
@@ -156,7 +156,7 @@ def test_contradictions(data: bytes, change: Callable[[fmt.FileMetaData], None],
 @pytest.mark.parametrize("index", [3, -4])
 def test_no_such_row_group(data: bytes, index: int) -> None:
     metadata = metadata_of(data)
-    with pytest.raises(fastpq.SchemaError, match=f"row group {index} of a file that has 3"):
+    with pytest.raises(fastpq.SchemaError, match=f"there is no row group {index}: the file has 3"):
         plan_read(metadata, metadata.schema.columns, [index], len(data))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import fastpq
 from fastpq.arrays.table import AnyColumn
-from fastpq.read import selective
+from fastpq.read.filtered import filtered_scan
 from fastpq.read.flat import VERDICTS
 from fastpq.read.scan import Scan
 
@@ -80,7 +80,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return read
 
     monkeypatch.setattr(Scan, "columns", noted)
-    monkeypatch.setattr(selective, "MOST_TOGETHER", 0)
+    monkeypatch.setattr(filtered_scan, "MOST_TOGETHER", 0)
     return seen
 
 
@@ -135,8 +135,8 @@ def test_conditions_of_one_column(count: int, nulls: bool, judged: list[bool]) -
 @pytest.mark.parametrize("name", KINDS)
 def test_pages_outside_the_dictionary(name: str, nulls: bool, judged: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Metadata claim that all values are in dictionaries, and later pages are PLAIN: their values are judged."""
-    monkeypatch.setattr("fastpq.read.coded.stored_dictionary_size", lambda column, chunk: 1)
-    monkeypatch.setattr("fastpq.read.selection.stored_dictionary_size", lambda column, chunk: 0)
+    monkeypatch.setattr("fastpq.read.dictionary_columns.stored_dictionary_size", lambda column, chunk: 1)
+    monkeypatch.setattr("fastpq.read.filtered.dictionary_evidence.stored_dictionary_size", lambda column, chunk: 0)
     data = table(250, nulls).select([name, "row"])
     file = stored(data, dictionary_pagesize_limit=100)
     assert "PLAIN" in pq.ParquetFile(io.BytesIO(file)).metadata.row_group(0).column(0).encodings

@@ -45,7 +45,7 @@ def test_a_killed_writer_leaves_its_last_checkpoint(killed: tuple[Path, dict[str
     assert (report.found_by, report.losses, report.is_whole) == ("checkpoint", (), False)
     assert report.reason is not None
     assert bool(report.unread)
-    with pytest.raises(fastpq.FormatError, match="no whole Parquet file"):
+    with pytest.raises(fastpq.FormatError, match="Parquet file is incomplete"):
         fastpq.ParquetFile(left, **opened)
     with fastpq.ParquetFile(left, on_error="skip", **opened) as file:
         assert file.metadata.num_row_groups == 4
@@ -67,7 +67,7 @@ def test_without_keys_a_killed_writers_file_stays_closed(killed: tuple[Path, dic
         with pytest.raises(fastpq.KeyAccessError):
             fastpq.recover_table(left)
         wrong = fastpq.FileDecryptionProperties(footer_key=SECRET_KEY)
-        with pytest.raises(fastpq.FormatError, match="no whole Parquet file"):
+        with pytest.raises(fastpq.FormatError, match="Parquet file is incomplete"):
             fastpq.recover_table(left, decryption_properties=wrong)
 
 

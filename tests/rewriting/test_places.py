@@ -57,7 +57,7 @@ def test_options_are_for_the_urls(tmp_path: Path, memory: MemoryFileSystem) -> N
         assert fastpq.recover_table(f"{server.url}/open", timeout=5.0).table["a"].to_pylist() == ROWS["a"]
     with pytest.raises(ValueError, match="storage_options are for URLs"):
         fastpq.decrypt_file(tmp_path / "sealed", tmp_path / "x", OPENING, storage_options={"anon": True})
-    with pytest.raises(TypeError, match="timeout is a number of seconds"):
+    with pytest.raises(TypeError, match="timeout must be a number of seconds"):
         fastpq.merge_files([tmp_path / "open"], tmp_path / "x", timeout="5")  # type: ignore[arg-type]
     assert not (tmp_path / "x").exists()
 

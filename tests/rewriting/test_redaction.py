@@ -66,7 +66,7 @@ def told_by(data: bytes) -> dict[str, str]:
 
 def signed(data: bytes, **options: Any) -> tuple[dict[str, str], fastpq.RewritingReport, bytes]:
     """Of a file whose plaintext footer leaves the column place closed: metadata, report and bytes."""
-    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
     out = io.BytesIO()
     report = fastpq.encrypt_file(data, out, keys, **options)
     return told_by(out.getvalue()), report, out.getvalue()
@@ -105,6 +105,24 @@ def test_an_entry_of_another_structure_goes_as_a_whole(key: str, text: str) -> N
     assert [(entry.key, entry.part) for entry in report.dropped_metadata] == [(key, "")]
 
 
+def test_schemas_of_avro_and_protocol_buffers() -> None:
+    """Symbols of enums and defaults are values."""
+    enum, text = {"type": "enum", "name": "e", "symbols": [SECRET]}, ["null", "string"]
+    cases: list[tuple[Any, str | None, bool]] = [
+        (enum, None, False), (["null", enum], None, False), (text, SECRET, False), (text, None, True),
+    ]
+    for type_, default, is_kept in cases:
+        fields = [{"name": "place", "type": type_, "default": default}, {"name": "other", "type": enum, "default": "open"}]
+        schema = json.dumps({"type": "record", "name": "r", "fields": fields})
+        data = file_of({"parquet.avro.schema": schema, "parquet.proto.enum.E": f"{SECRET}:1"})
+        out = io.BytesIO()
+        keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
+        fastpq.encrypt_file(data, out, keys)
+        metadata = fastpq.read_metadata(out.getvalue(), decryption_properties=KEYS).key_value_metadata
+        assert ("parquet.avro.schema" in metadata) == is_kept
+        assert "parquet.proto.enum.E" not in metadata
+
+
 def test_record_keys_and_r() -> None:
     told, report, _ = signed(file_of(dict.fromkeys([*WHOLE, "hoodie_bloom_filter_type_code", "mine"], SECRET)))
     assert sorted(told) == ["ARROW:schema", "hoodie_bloom_filter_type_code", "mine"]
@@ -115,7 +133,7 @@ def test_record_keys_and_r() -> None:
 def test_metadata_of_invalid_utf_8_stay_as_stored() -> None:
     data = file_of({"mine": "spoiled", "r": SECRET}).replace(b"spoiled", b"sp\xa1\xffled")
     out = io.BytesIO()
-    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
     fastpq.encrypt_file(data, out, keys)
     told = present(pq.read_metadata(io.BytesIO(out.getvalue())).metadata)
     assert told[b"mine"] == b"sp\xa1\xffled"
@@ -146,7 +164,7 @@ def test_polars_enums() -> None:
         "place": pl.Enum(["topsecret", "b"]), "other": pl.Enum(["open", "b"])})
     theirs, ours = io.BytesIO(), io.BytesIO()
     frame.write_parquet(theirs, compression="uncompressed")
-    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
     fastpq.write_table(frame, ours, arrow_schema=True, encryption_properties=keys)
     for data in (signed(theirs.getvalue())[2], ours.getvalue()):
         stored = base64.b64decode(told_by(data)["ARROW:schema"])
@@ -199,7 +217,7 @@ def test_kept_by_name() -> None:
     told, _, _ = signed(data, keep_metadata=["ARROW:schema"])
     assert "hoodie_min_record_key" not in told
     assert present(arrow_schema(told).metadata)[b"hoodie_min_record_key"] == SECRET.encode()
-    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True)
+    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True, unlisted="plaintext")
     out = io.BytesIO()
     report = fastpq.merge_files([data, data], out, encryption_properties=keys, keep_metadata=["hoodie_max_record_key"])
     assert told_by(out.getvalue())["hoodie_max_record_key"] == SECRET

@@ -20,7 +20,9 @@ PROTECTION: dict[str, fastpq.FileEncryptionProperties | None] = {
     "plaintext": None,
     "uniform": fastpq.FileEncryptionProperties(FOOTER_KEY),
     "by column": fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"id": ID_KEY, "name": ID_KEY}),
-    "plaintext footer": fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"id": ID_KEY}, plaintext_footer=True),
+    "plaintext footer": fastpq.FileEncryptionProperties(
+        FOOTER_KEY, column_keys={"id": ID_KEY}, plaintext_footer=True, unlisted="plaintext"
+    ),
     "counter mode": fastpq.FileEncryptionProperties(FOOTER_KEY, algorithm="AES_GCM_CTR_V1"),
 }
 COLUMN_KEYS = {"by column": {"id": ID_KEY, "name": ID_KEY}, "plaintext footer": {"id": ID_KEY}}

@@ -14,10 +14,10 @@ from fastpq import format as fmt
 from fastpq.errors import FormatError, SchemaError
 from fastpq.file_reference import ByteRange, FileReference, file_column
 from fastpq.schema.elements import annotation_to_thrift, leaf_element
-from fastpq.schema.file_group import FIELDS, file_columns, is_file
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.tree import OPTIONAL, REQUIRED, GroupNode
 from fastpq.schema.types import Type
+from fastpq.schema.variant_group import FILE_FIELDS, file_columns, is_file
 
 URI = "s3://bucket/file.jpg"
 
@@ -79,7 +79,7 @@ def test_checksums(checksum: str | None, compared: bool) -> None:
     reference = FileReference(checksum=checksum)
     assert reference.verify(DATA) == compared
     if compared:
-        with pytest.raises(FormatError, match="do not have"):
+        with pytest.raises(FormatError, match="do not match"):
             reference.verify(DATA + b"x")
 
 
@@ -89,7 +89,7 @@ def test_checksums_that_are_wrong(checksum: str) -> None:
         FileReference(checksum=checksum).verify(DATA)
 
 
-def file_elements(name: str, fields: Collection[str] = tuple(FIELDS), *, nullable: bool = True) -> list[fmt.SchemaElement]:
+def file_elements(name: str, fields: Collection[str] = tuple(FILE_FIELDS), *, nullable: bool = True) -> list[fmt.SchemaElement]:
     """The schema elements of a FILE group, depth first."""
     group = fmt.SchemaElement(
         name=name,
@@ -97,7 +97,7 @@ def file_elements(name: str, fields: Collection[str] = tuple(FIELDS), *, nullabl
         num_children=len(fields),
         logicalType=annotation_to_thrift("FILE"),
     )
-    return [group, *(leaf_element(field, type_, nullable=True) for field, type_ in FIELDS.items() if field in fields)]
+    return [group, *(leaf_element(field, type_, nullable=True) for field, type_ in FILE_FIELDS.items() if field in fields)]
 
 
 def group_of(*elements: fmt.SchemaElement) -> GroupNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,9 @@ import pytest
 import fastpq
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
-from fastpq.metadata.file_metadata import _kept
+from fastpq.metadata.file_metadata import _parsed_or_kept
 from fastpq.schema.logical import logical_to_thrift
-from fastpq.schema.parquet_schema import MAX_SCHEMA_DEPTH, ParquetSchema
+from fastpq.schema.parquet_schema import MAX_SCHEMA_DEPTH, GroupNode, ParquetSchema
 from fastpq.schema.types import ColumnType, Decimal, Integer, LogicalType, String, Time, Timestamp, Type, Uuid
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
@@ -181,7 +182,7 @@ def test_missing_names_are_answered_with_near_ones() -> None:
         schema.select("Total")
     with pytest.raises(SchemaError, match="no column 3"):
         schema.select([3])
-    with pytest.raises(SchemaError, match="is 2 columns"):
+    with pytest.raises(SchemaError, match="means 2 columns"):
         ParquetSchema.from_thrift([root(1), group("g", 2), leaf("a"), leaf("b")]).column("g")
 
 
@@ -192,7 +193,7 @@ def test_duplicates_are_read_and_written() -> None:
         schema.select(["a"])
     assert schema.select([1])[0].index == 1
     assert ParquetSchema.of([("a", ColumnType(Type.INT32), False)] * 2).names == ("a", "a")
-    with pytest.raises(SchemaError, match="is a str"):
+    with pytest.raises(SchemaError, match="must be a str"):
         ParquetSchema.of([(5, ColumnType(Type.INT32), False)])  # type: ignore[list-item]
 
 
@@ -214,13 +215,13 @@ def test_no_columns() -> None:
     ("elements", "message"),
     [
         ([], "no root"),
-        ([root(2), leaf("a")], "2 children where 1 elements"),
+        ([root(2), leaf("a")], "2 children, but only 1 elements"),
         ([root(-1)], "-1 children"),
-        ([root(1 << 30)], "children where 0"),
-        ([root(1), leaf("a"), leaf("b")], "goes on after its root's last child, with 'b'"),
+        ([root(1 << 30)], "children, but only 0"),
+        ([root(1), leaf("a"), leaf("b")], "continues with 'b' after the last child"),
         ([root(2), group("g", 1), leaf("a")], "ends before the last child of 'schema'"),
         ([root(1), leaf("a", 3)], "repetition type 3"),
-        ([root(1), leaf("a", num_children=1)], "with 1 children"),
+        ([root(1), leaf("a", num_children=1)], "has 1 children"),
         ([root(1), fmt.SchemaElement(name="a", repetition_type=REQUIRED)], "neither a type nor children"),
     ],
 )
@@ -252,7 +253,7 @@ def test_a_bad_column_spoils_no_other() -> None:
     ]
     schema = ParquetSchema.from_thrift(elements)
     assert schema["fine"].type == ColumnType(Type.INT64)
-    with pytest.raises(FormatError, match="None is not a length"):
+    with pytest.raises(FormatError, match="cannot have the length None"):
         _ = schema["length"].type
     with pytest.raises(UnsupportedError, match="time unit"):
         _ = schema["unit"].type
@@ -279,7 +280,7 @@ def test_files_of_one_schema_share_it_among_threads(tmp_path: Path) -> None:
     sys.setswitchinterval(1e-6)
     try:
         for _ in range(20):
-            _kept.cache_clear()
+            _parsed_or_kept.cache_clear()
             files = [fastpq.ParquetFile(tmp_path / f"{rows}.parquet") for rows in (1, 2, 1, 2)]
             assert files[0].schema is files[1].schema
             assert [file.metadata.num_rows for file in files[:2]] == [1, 2]
@@ -289,3 +290,15 @@ def test_files_of_one_schema_share_it_among_threads(tmp_path: Path) -> None:
                 file.close()
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_nodes_in_older_pickles_load() -> None:
+    """Before 0.1 was released, a group's cached shape had another name. What is made on first use is made again."""
+    schema = ParquetSchema.from_thrift([root(1), group("g", 1), leaf("x")])
+    state: Any = schema.root.__getstate__()
+    values = {name: value for name, value in state[1].items() if not name.startswith("cached_")}
+    node = GroupNode.__new__(GroupNode)
+    node.__setstate__((None, {**values, "kept": None}))
+    assert node.children is schema.root.children
+    assert (node.cached_shape, node.cached_depth) == (None, 0)
+    assert pickle.loads(pickle.dumps(schema)) == schema

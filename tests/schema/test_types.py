@@ -111,9 +111,9 @@ def test_pyarrow_has_the_same_format_strings(column: ColumnType, arrow_type: pa.
 @pytest.mark.parametrize(
     ("physical", "length", "logical", "message"),
     [
-        (Type.FIXED_LEN_BYTE_ARRAY, None, None, "not a length"),
-        (Type.FIXED_LEN_BYTE_ARRAY, 0, None, "not a length"),
-        (Type.INT32, 4, None, "no length"),
+        (Type.FIXED_LEN_BYTE_ARRAY, None, None, "cannot have the length"),
+        (Type.FIXED_LEN_BYTE_ARRAY, 0, None, "cannot have the length"),
+        (Type.INT32, 4, None, "does not take a length"),
         (Type.INT32, None, String(), "may not annotate INT32"),
         (Type.FIXED_LEN_BYTE_ARRAY, 15, Uuid(), "may not annotate FIXED_LEN_BYTE_ARRAY"),
         (Type.INT64, None, Date(), "may not annotate INT64"),
@@ -126,9 +126,9 @@ def test_pyarrow_has_the_same_format_strings(column: ColumnType, arrow_type: pa.
         (Type.INT32, None, Decimal(10, 2), "more than the 9 digits"),
         (Type.INT64, None, Decimal(19, 2), "more than the 18 digits"),
         (Type.FIXED_LEN_BYTE_ARRAY, 16, Decimal(39, 2), "more than the 38 digits"),
-        (Type.INT32, None, Decimal(0, 0), "not positive"),
-        (Type.INT32, None, Decimal(3, 4), "not between"),
-        (Type.INT32, None, Decimal(3, -1), "not between"),
+        (Type.INT32, None, Decimal(0, 0), "must be positive"),
+        (Type.INT32, None, Decimal(3, 4), "must be between"),
+        (Type.INT32, None, Decimal(3, -1), "must be between"),
     ],
 )
 def test_what_does_not_fit_is_refused(physical: Type, length: Any, logical: Any, message: str) -> None:
@@ -146,7 +146,7 @@ def test_digits_of_fixed_length_decimals() -> None:
 @pytest.mark.parametrize("length", [-3, 0])
 def test_decimals_need_bytes(length: int) -> None:
     assert max_precision(Type.FIXED_LEN_BYTE_ARRAY, length) == 0
-    with pytest.raises(SchemaError, match=r"0 digits|not a length"):
+    with pytest.raises(SchemaError, match=r"0 digits|cannot have the length"):
         ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, Decimal(3, 1))
 
 

@@ -49,11 +49,12 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     """Start a cluster, whose processes have more variables in their environment, and stop it."""
-    with preloaded_python(folder, "s3fs", KEY_SERVICE) as python:
-        yield from _cluster_with(python, folder, variables)
+    with preloaded_python(folder, "s3fs", KEY_SERVICE) as python, cluster_with(python, folder, variables) as running:
+        yield running
 
 
-def _cluster_with(python: str, folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
+@contextmanager
+def cluster_with(python: str, folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),

@@ -1,8 +1,9 @@
 """A driver on a cluster that has bad luck: ``python -m tests.spark.cluster_driver MASTER FOLDER WAY SCENARIO ...``.
 
-WAY is python or jar: how Spark reads and writes. SCENARIO is the name of a table, whose part before an ``@`` is that of a
-function. Tables are in FOLDER; those whose names end with @s3 are in the bucket of FASTPQ_TEST_BUCKET. Prints a line of JSON for
-each one that the driver survives. Each table begins with the rows BEFORE; rows are appended that make it AFTER.
+WAY is python, jar or native: how Spark reads and writes. Native is Spark's own Parquet source, without keys. SCENARIO is the name
+of a table, whose part before an ``@`` is that of a function. Tables are in FOLDER; those whose names end with @s3 are in the
+bucket of FASTPQ_TEST_BUCKET. Prints a line of JSON for each one that the driver survives. Each table begins with the rows BEFORE;
+rows are appended that make it AFTER.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,9 +27,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import WriterCommitMessage
 
 import fastpq.spark
-from fastpq.spark import journal
-from fastpq.spark.source import FastpqDataSource
-from fastpq.spark.writer import Writer
+from fastpq.spark.data_source import FastpqDataSource
+from fastpq.spark.tables import journal
+from fastpq.spark.write.folder_writer import Writer
 from tests.narrowing import present
 from tests.spark.cluster import WORKERS
 from tests.spark.daemon import JVM
@@ -35,10 +38,12 @@ from tests.spark.traces import PLANTED, gather
 
 BEFORE, AFTER = 50, 100
 BUCKET = "FASTPQ_TEST_BUCKET"       # variable
+FORMAT = "fastpq"
 PATIENCE = 600          # seconds: a last guard against a hang
 CLIENT = "tests.spark.kms:client"
 SERVICE: dict[str, Any] = {"kms.client": CLIENT}
 KEYS: dict[str, Any] = {"kms.client": CLIENT, "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id"}
+COMMITTER = "FASTPQ_TEST_COMMITTER"      # variable: the folder with the class FaultyCommitter
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -85,6 +90,9 @@ def session(master: str, events: Path, way: str) -> SparkSession:
     if way == "jar":
         builder = builder.config("spark.jars", fastpq.spark.jar_path())
     builder = builder.config(f"spark.executorEnv.{PLANTED}", os.environ[PLANTED])
+    if COMMITTER in os.environ:
+        for process in ("driver", "executor"):
+            builder = builder.config(f"spark.{process}.extraClassPath", os.environ[COMMITTER])
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -114,8 +122,109 @@ def new_rows(spark: SparkSession, trouble: Any = None) -> Any:
     return spark.range(BEFORE, AFTER, 1, 4).mapInArrow(pass_on, "id long")
 
 
-def append(frame: Any, place: Place, source: str = "fastpq") -> None:
-    frame.write.format(source).mode("append").options(**KEYS).save(place.table)
+def append(frame: Any, place: Place, source: str | None = None) -> None:
+    frame.write.format(source or FORMAT).mode("append").options(**KEYS).save(place.table)
+
+
+def table_of(spark: SparkSession, place: Place) -> Any:
+    return spark.read.format(FORMAT).options(**SERVICE).load(place.table)
+
+
+def killed_reader(spark: SparkSession, place: Place) -> None:
+    """Kill -9 of the executor's JVM in the middle of a read."""
+    marker = place.mark("killed")
+
+    def kill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.slice(0, 2)
+            if first_time(marker):
+                os.kill(int(os.environ[JVM]), signal.SIGKILL)
+                time.sleep(60)
+            yield batch.slice(2)
+
+    append(spark.range(BEFORE, AFTER, 1, 2), place)
+    rows = [row.id for row in table_of(spark, place).mapInArrow(kill, "id long").collect()]
+    assert sorted(rows) == list(range(AFTER)), rows
+
+
+def faulty_committer(spark: SparkSession, place: Place, where: str) -> None:
+    """Append with a committer that ends its process once, behind the commit of a task or before that of the job."""
+    fault = place.mark("fault")
+    fault.touch()
+    settings = {
+        "spark.sql.parquet.output.committer.class": "FaultyCommitter", "fastpq.test.dies": where, "fastpq.test.fault": str(fault),
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    append(new_rows(spark), place)
+    assert not fault.exists(), "nothing has died"
+    for name in settings:
+        spark.conf.unset(name)
+
+
+def lost_after_output(spark: SparkSession, place: Place) -> None:
+    """An executor that ends after it committed a task, and before the driver learns of it."""
+    faulty_committer(spark, place, "task")
+
+
+def driver_lost_before_job_commit(spark: SparkSession, place: Place) -> None:
+    """A driver that ends after all tasks were committed."""
+    faulty_committer(spark, place, "job")
+    raise SystemExit("the driver should be dead")
+
+
+def cancelled(spark: SparkSession, place: Place) -> None:
+    """A job that is cancelled while a task writes."""
+    marker = place.mark("writing")
+
+    def wait() -> None:
+        marker.touch()
+        time.sleep(PATIENCE)
+
+    def cancel() -> None:
+        while not marker.exists():
+            time.sleep(0.1)
+        spark.sparkContext.cancelJobGroup("cancelled")
+
+    spark.sparkContext.setJobGroup("cancelled", "a write that is cancelled", interruptOnCancel=True)
+    thread = threading.Thread(target=cancel, daemon=True)
+    thread.start()
+    try:
+        append(new_rows(spark, wait), place)
+    except Exception as error:
+        if "cancelled" not in str(error).lower():
+            raise
+    else:
+        raise SystemExit("the job was not cancelled")
+    finally:
+        thread.join()
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
+def two_writers(spark: SparkSession, place: Place) -> None:
+    """Two appends at the same time, each of one task, which waits for the task of the other."""
+    middle = (BEFORE + AFTER) // 2
+
+    def rows(start: int, end: int, mine: Path, other: Path) -> Any:
+        def meet(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            mine.touch()
+            deadline = time.monotonic() + PATIENCE
+            while not other.exists() and time.monotonic() < deadline:
+                time.sleep(0.1)
+            yield from batches
+
+        return spark.range(start, end, 1, 1).mapInArrow(meet, "id long")
+
+    def write(start: int, end: int, mine: str, other: str) -> None:
+        fastpq.spark.register(spark)        # the formats of a thread
+        append(rows(start, end, place.mark(mine), place.mark(other)), place)
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(write, BEFORE, middle, "first", "second")
+        second = pool.submit(write, middle, AFTER, "second", "first")
+        for writer in (first, second):
+            writer.result()
 
 
 def killed_executor(spark: SparkSession, place: Place) -> None:
@@ -269,21 +378,28 @@ def jobs(spark: SparkSession, place: Place) -> None:
 
 SCENARIOS = {
     scenario.__name__: scenario
-    for scenario in (killed_executor, failing_task, speculation, disk_full, driver_killed_before_commit, driver_killed_in_commit,
-                     jobs)
+    for scenario in (
+        killed_executor, killed_reader, failing_task, speculation, disk_full, cancelled, two_writers, lost_after_output,
+        driver_lost_before_job_commit, driver_killed_before_commit, driver_killed_in_commit, jobs,
+    )
 }
 
 
 def main() -> int:
+    global FORMAT
     master, folder, way, *names = sys.argv[1:]
     spark = session(master, Path(folder) / "events", way)
     for options in (SERVICE, KEYS):
         options["kms.token.file"] = str(Path(folder) / "token")
+        if way == "native":
+            options.clear()
+    if way == "native":
+        FORMAT = "parquet"
     for name in names:
         place = place_of(Path(folder), name)
         append(spark.range(BEFORE, numPartitions=2), place)
         SCENARIOS[name.partition("@")[0]](spark, place)
-        rows = sorted(row.id for row in spark.read.format("fastpq").option("kms.client", CLIENT).load(place.table).collect())
+        rows = sorted(row.id for row in table_of(spark, place).collect())
         print(json.dumps({"scenario": name, "rows": rows}), flush=True)
     spark.stop()
     return 0

@@ -44,7 +44,7 @@ def jar_of_classes(folder: Path) -> Path:
         if build():
             with zipfile.ZipFile(JAR) as ours:
                 for name in ours.namelist():
-                    if name.endswith(".class"):
+                    if name.endswith((".class", "SparkSessionExtensionsProvider")):
                         jar.writestr(name, ours.read(name))
     return found
 
@@ -95,7 +95,6 @@ def spark(
         "spark.eventLog.compress": "false",
         "spark.sql.timeType.enabled": "true",
         "spark.sql.geospatial.enabled": "true",
-        "spark.fastpq.lookupRows": "0",         # scans of the small files of tests are tasks
         "spark.hadoop.parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "spark.hadoop.parquet.encryption.kms.client.class": "ManagedKeys$Kms",
         "spark.hadoop.test.wrap": key_list(MASTER_KEYS),

@@ -21,11 +21,11 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadMaxFiles
 
 import fastpq
-from fastpq.spark import journal
-from fastpq.spark.batches import ScanPartition
 from fastpq.spark.options import ReadOptions, WriteOptions, write_options
-from fastpq.spark.stream import StreamReader, StreamWriter
-from fastpq.spark.writer import Writer
+from fastpq.spark.scan.file_scan import ScanPartition
+from fastpq.spark.streams.file_streams import StreamReader, StreamWriter
+from fastpq.spark.tables import journal
+from fastpq.spark.write.folder_writer import Writer
 from tests.spark.test_journal import SCHEMA, ids, staged
 
 CHANGES = ("mkdir", "rename", "replace", "link", "unlink", "rmdir", "fsync")

@@ -18,3 +18,28 @@ def client(config: Any) -> InMemoryKms:
     keys = {name: bytes.fromhex(key) for name, key in entries}
     denied = config.custom_kms_conf.get("denied", "").split(",")
     return InMemoryKms({name: key for name, key in keys.items() if name not in denied})
+
+
+class DownClient:
+    """A client whose service never answers. Each call leaves a line in the file that the option ``calls`` names."""
+
+    def __init__(self, config: Any) -> None:
+        self._calls = Path(config.custom_kms_conf["calls"])
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+        with self._calls.open("a") as file:
+            file.write("call\n")
+        raise ConnectionError
+
+    unwrap_key: Any = wrap_key
+
+
+def audit(record: Any) -> None:
+    """Append a record to a file beside the folder of the file that it is about."""
+    if record.operation != "wrap":
+        with (Path(record.file).parent.parent / "audit.jsonl").open("a") as file:
+            file.write(record.to_json() + "\n")
+
+
+def failing_audit(record: Any) -> None:
+    raise OSError("disk full")

@@ -18,7 +18,8 @@ import fastpq.spark
 from fastpq.encryption import Keyring
 from fastpq.spark.keyservice import KEYRING_VARIABLE, PASSPHRASE_VARIABLE
 from fastpq.spark.options import write_options
-from fastpq.spark.writer import Writer, check_write
+from fastpq.spark.write.folder_writer import Writer
+from fastpq.spark.write.write_checks import check_write
 from tests.encryption.keys.peers import arrow_factory
 from tests.spark.conftest import CLIENT
 
@@ -46,12 +47,38 @@ def no_tasks(source: Any) -> Iterator[Any]:
         ({"uniform.key": "kf", "algorithm": "AES"}, r"parquet\.encryption\.algorithm"),
         ({"footer.key": "kf", "column.keys": "kc1:nope"}, r"parquet\.encryption\.column\.keys names 'nope'; .* id, a\.b"),
         ({"footer.key": "kf", "column.keys": "kc1:id", "partitionBy": "id"}, "of partitionBy"),
+        ({"footer.key": "kf", "column.keys": "kc1:id", "plaintext.footer": "true"}, r"own: a\.b\. .*encryption\.unlisted"),
+        ({"footer.key": "kf", "column.keys": "kc1:id", "unlisted": "raise"}, r"own: a\.b\."),
+        ({"footer.key": "kf", "column.keys": "kc1:id", "unlisted": "none"}, r"parquet\.encryption\.unlisted must be"),
+        ({"footer.key": "kf", "column.keys": "kc1:id", "unlisted": "raise", "complete.columns": "true"}, "cannot differ"),
+        ({"uniform.key": "kf", "plaintext.columns": "id"}, r"parquet\.encryption\.plaintext\.columns needs"),
     ],
 )
 def test_options_of_encryption(options: dict[str, str], message: str, tmp_path: Path) -> None:
     prefixed = {name if name == "partitionBy" else f"parquet.encryption.{name}": value for name, value in options.items()}
     with pytest.raises(fastpq.SchemaError, match=message):
         Writer(SCHEMA, write_options({"path": str(tmp_path), **SERVICE, **prefixed}), False)
+
+
+def test_complete_keys_leave_no_column_open() -> None:
+    """Partition columns are not in the files, and leaves of nested columns can be listed one by one."""
+    inner = st.StructType([st.StructField("x", st.LongType()), st.StructField("y", st.ArrayType(st.LongType()))])
+    fields = [
+        *SCHEMA.fields, st.StructField("part", st.LongType()), st.StructField("s", inner),
+        st.StructField("m", st.MapType(st.StringType(), inner)), st.StructField("v", st.VariantType()),
+    ]
+    keys = {"parquet.encryption.footer.key": "kf", "parquet.encryption.unlisted": "raise", "partitionBy": "part"}
+    listed = "kc1:id,a.b,s.x,s.y.list.element,m,v.metadata,v.value"
+    options = {"path": "t", **SERVICE, **keys}
+    check_write(st.StructType(fields), write_options({**options, "parquet.encryption.column.keys": listed}))
+    partly = {**options, "parquet.encryption.column.keys": "kc1:id,a.b,m,v"}
+    check_write(st.StructType(fields), write_options({**partly, "parquet.encryption.plaintext.columns": "s"}))
+    with pytest.raises(fastpq.SchemaError, match=r"own: s\.y"):
+        check_write(st.StructType(fields), write_options({**partly, "parquet.encryption.plaintext.columns": "s.x"}))
+    for missing, name in (("s.x,", "s.x"), (",m", "m.key_value.key"), (",v.value", "v.value"), ("s.y.list.element,", "s.y")):
+        with pytest.raises(fastpq.SchemaError, match=f"own: {name}"):
+            partly = {**options, "parquet.encryption.column.keys": listed.replace(missing, "")}
+            check_write(st.StructType(fields), write_options(partly))
 
 
 def test_columns_of_keys_may_be_leaves_and_have_dots() -> None:

@@ -21,29 +21,41 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import fastpq.spark
 from fastpq.datasets.records import find
-from fastpq.spark import journal, keyservice
-from fastpq.spark.batches import open_file
+from fastpq.spark import keyservice
 from fastpq.spark.keyservice import ServiceOptions
-from fastpq.spark.listing import list_files, store_of
+from fastpq.spark.scan.file_scan import open_file
+from fastpq.spark.tables import journal
+from fastpq.spark.tables.listing import list_files, store_of
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.interop.parquet_java import class_path
 from tests.io.object_stores import unfinished
 from tests.io.test_multipart import filesystem_of
 from tests.narrowing import present
 from tests.requirements import java_jars
-from tests.spark.cluster import Cluster, cluster
-from tests.spark.cluster_driver import AFTER, BEFORE, BUCKET, CLIENT, place_of
+from tests.spark.cluster import DRIVERS, Cluster, cluster
+from tests.spark.cluster_driver import AFTER, BEFORE, BUCKET, CLIENT, COMMITTER, place_of
 from tests.spark.conftest import store_environment
 from tests.spark.kms import FILE_VARIABLE
 from tests.spark.traces import PLAINTEXT, PLANTED
 
 KEYS = {name: randomness.token_bytes(len(key)) for name, key in MASTER_KEYS.items()}     # in no table of digits by chance
 # drivers and their scenarios; each driver is killed in the last one
-PYTHON = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs", "driver_killed_before_commit")
-JAR = (
-    "killed_executor@jar", "failing_task@jar", "speculation@jar", "jobs@jar", "killed_executor@s3", "failing_task@s3",
-    "driver_killed_in_commit",
+PYTHON = (
+    "killed_executor", "killed_reader", "failing_task", "speculation", "disk_full", "cancelled", "two_writers", "jobs",
+    "driver_killed_before_commit",
 )
-SURVIVED = (*PYTHON[:-1], *JAR[:-1])
+JAR = (
+    "killed_executor@jar", "killed_reader@jar", "failing_task@jar", "speculation@jar", "cancelled@jar", "two_writers@jar",
+    "lost_after_output@jar", "jobs@jar", "driver_lost_before_job_commit@jar",
+)
+STORE = "killed_executor@s3", "failing_task@s3", "driver_killed_in_commit"
+NATIVE = (
+    "killed_executor@native", "killed_reader@native", "failing_task@native", "speculation@native", "cancelled@native",
+    "lost_after_output@native", "driver_lost_before_job_commit@native",
+)
+DRIVERS_OF_TEST = (("python", PYTHON), ("jar", JAR), ("python", STORE), ("native", NATIVE))
+SURVIVED = tuple(name for _, names in DRIVERS_OF_TEST for name in names[:-1])
+UNCHANGED = "disk_full", "cancelled", "cancelled@jar", "cancelled@native"      # scenarios whose write has no effect
 TRACES = "jobs.traces", "jobs@jar.traces"
 TIMEOUT = 1800      # seconds for a driver's scenarios: a last guard against one that hangs
 
@@ -60,7 +72,9 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str, class_ar
     try:
         (folder / "master-keys").write_text(key_list(KEYS))
         (folder / "token").write_text(randomness.token_urlsafe(24))
+        class_path(folder, "FaultyCommitter.java")
         variables = {
+            COMMITTER: str(folder),
             FILE_VARIABLE: str(folder / "master-keys"), PLANTED: randomness.token_hex(16), BUCKET: bucket,
             **store_environment(moto_url),
         }
@@ -76,13 +90,19 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str, class_ar
 
 @pytest.fixture(scope="module")
 def told(on_cluster: Cluster) -> dict[str, Any]:
-    """What two drivers told before they were killed, and all that they printed. They run at the same time: both wait a lot."""
+    """What drivers told before they were killed, and all that they printed. Two run at the same time: both wait a lot."""
     found: dict[str, Any] = {"printed": ""}
-    drivers = [on_cluster.start(on_cluster.folder, way, *scenarios) for way, scenarios in (("python", PYTHON), ("jar", JAR))]
-    with ThreadPoolExecutor() as pool:
-        printed = list(pool.map(lambda process: process.communicate(timeout=TIMEOUT), drivers))
-    for process, scenarios, (out, errors) in zip(drivers, (PYTHON, JAR), printed, strict=True):
-        assert process.returncode, "the driver should have been killed"
+
+    def drive(driver: tuple[str, tuple[str, ...]]) -> tuple[int, str, str]:
+        way, scenarios = driver
+        process = on_cluster.start(on_cluster.folder, way, *scenarios)
+        out, errors = process.communicate(timeout=TIMEOUT)
+        return process.returncode, out, errors
+
+    with ThreadPoolExecutor(DRIVERS) as pool:
+        runs = list(pool.map(drive, DRIVERS_OF_TEST))
+    for (code, out, errors), (_, scenarios) in zip(runs, DRIVERS_OF_TEST, strict=True):
+        assert code, "the driver should have been killed"
         for line in out.splitlines():
             if line.startswith('{"scenario"'):
                 answer = json.loads(line)
@@ -96,7 +116,7 @@ def rows_in(table: str) -> list[int]:
     """Read without Spark, as its tasks read."""
     rows = []
     for found in list_files([table]):
-        with open_file(found.path, ServiceOptions(CLIENT)) as file:
+        with open_file(found.path, ServiceOptions(CLIENT, allow_plaintext_files=table.endswith("@native"))) as file:
             rows += file.read(["id"])["id"].to_pylist()
     return sorted(rows)
 
@@ -104,12 +124,13 @@ def rows_in(table: str) -> list[int]:
 @pytest.mark.parametrize("scenario", SURVIVED)
 def test_what_the_driver_survives(on_cluster: Cluster, told: dict[str, Any], scenario: str) -> None:
     table = place_of(on_cluster.folder, scenario).table
-    expected = list(range(BEFORE if scenario == "disk_full" else AFTER))
+    expected = list(range(BEFORE if scenario in UNCHANGED else AFTER))
     assert told[scenario] == rows_in(table) == expected
     fastpq.spark.clean(table)
     assert rows_in(table) == expected
     if (store := store_of(table)) is None:
         assert not (Path(table) / journal.TEMPORARY).exists()
+        assert {path.name for path in Path(table).iterdir() if not path.name.endswith((".parquet", ".crc"))} <= {"_SUCCESS"}
     else:
         assert not unfinished(store)
         assert len([path for path in find(store.filesystem, store.path) if path.endswith(".parquet")]) == len(list_files([table]))
@@ -129,6 +150,18 @@ def test_a_driver_that_is_killed(on_cluster: Cluster, told: dict[str, Any], scen
     assert rows_in(str(table)) == expected
     assert not (table / journal.TEMPORARY).exists()
     assert len(list(table.glob("*"))) == (6 if scenario == "driver_killed_in_commit" else 2)
+
+
+@pytest.mark.parametrize("way", ["jar", "native"])
+def test_a_driver_that_is_lost_before_the_jobs_commit(on_cluster: Cluster, told: dict[str, Any], way: str) -> None:
+    """All tasks were committed. Their files are where no reader looks, and ``clean`` removes them."""
+    table = on_cluster.folder / f"driver_lost_before_job_commit@{way}"
+    assert table.name not in told
+    assert len(list(table.glob("_temporary/*/task_*/*.parquet"))) == 4
+    assert rows_in(str(table)) == list(range(BEFORE))
+    fastpq.spark.clean(str(table))
+    assert rows_in(str(table)) == list(range(BEFORE))
+    assert {path.name for path in table.iterdir() if not path.name.endswith((".parquet", ".crc"))} == {"_SUCCESS"}
 
 
 def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> None:

@@ -7,13 +7,17 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from fastpq.spark.example.__main__ import compile_client, run_example
 from tests.requirements import java_jars, peer
 from tests.spark.jvms import quick_jvm
+from tools import requirements
 
 artefacts = peer("tools.artefacts", "fastpq[release]")
 
@@ -22,13 +26,26 @@ PASSED_ON = ("PATH", "HOME", "JAVA_HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRAR
 TIMEOUT = 600       # seconds
 
 
+def needed_packages(lines: list[str]) -> Iterator[str]:
+    """Yield the names of the packages that requirements bring, and of the packages that these require."""
+    for requirement in map(Requirement, lines):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield requirement.name
+            yield from needed_packages(metadata.requires(requirement.name) or [])
+
+
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The interpreter of a virtual environment with the files of a wheel, and the packages of this environment."""
+    """The interpreter of a virtual environment with the files of a wheel, and the packages of the extra ``spark`` alone."""
     home = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
     packages = next(home.glob("lib/python*/site-packages"))
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    names = set(needed_packages(requirements.of(["library", "spark"])))
+    assert "pandas" not in names
+    for name in names:
+        entries = {file.parts[0] for file in metadata.files(name) or [] if file.parts[0] not in ("..", "__pycache__")}
+        for entry in entries:
+            (packages / entry).symlink_to(Path(sysconfig.get_path("purelib"), entry))
     for path in (ROOT / "fastpq").rglob("*"):
         name = str(path.relative_to(ROOT))
         if path.is_file() and (artefacts.is_installed(name) or path.suffix in (".so", ".jar")):
@@ -49,8 +66,10 @@ def test_the_pipeline(installed: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "rotate_keys puts every file under the new keys: {'ok'}" in done.stdout
-    assert "Spark's own reader reads the dataset" in done.stdout
+    page = (ROOT / "docs" / "pages" / "spark.md").read_text()
+    for words in ("fastpq reads the dataset:", "rotate_keys puts", "fastpq reads the dataset under", "Spark's own reader"):
+        (line,) = (line for line in page.splitlines() if line.startswith(words))
+        assert line in done.stdout
     keys = [line.split(":")[1] for line in (folder / "master-keys").read_text().split()]
     assert len(keys) == 3
     assert not any(key in done.stdout + done.stderr for key in keys)

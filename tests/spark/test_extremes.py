@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+import fastpq
 import fastpq.spark
 from tests.spark.test_jvm_read import FORMAT
 
@@ -87,6 +88,18 @@ def test_old_times_of_another_calendar(source: Any, native_times: NativeTimes, w
             texts(frame)
     alone = read.select("local") if way == FORMAT else source.read.format(way).schema("local timestamp_ntz").load(path)
     assert len(texts(alone)) == 15          # local timestamps are in one calendar always
+
+
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
+def test_the_core_reads_old_dates_like_spark(source: Any, native_times: NativeTimes, stored: str) -> None:
+    path = native_times.path(stored, "LEGACY", "day < date'1600-01-01'")
+    expected = source.read.parquet(path).selectExpr("cast(day as string) as day", "cast(days as string) as days").collect()
+    table = fastpq.read_table(path, ["day", "days"])
+    days, lists = table["day"].to_pylist(), table["days"].to_pylist()
+    assert sorted(map(str, days)) == sorted(row.day for row in expected)
+    assert sorted(f"[{each}]" for (each,) in lists) == sorted(row.days for row in expected)
+    with pytest.raises(fastpq.UnsupportedError, match="legacy calendar"):
+        fastpq.read_table(path, ["instant"])
 
 
 def write_old_times(source: Any, target: Path, stored: str, mode: str, condition: str) -> None:

@@ -17,7 +17,10 @@ import pytest
 
 import fastpq
 import fastpq.spark
-from fastpq.spark import compaction, journal, running, staging
+from fastpq.spark.jobs import compaction, running, staging
+from fastpq.spark.options import service_of
+from fastpq.spark.scan.file_scan import open_file
+from fastpq.spark.tables import journal
 from tests.narrowing import present
 from tests.spark.conftest import CLIENT
 
@@ -76,7 +79,7 @@ class Stopped(Exception):
 
 
 def test_an_exception_from_progress_ends_a_job(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("fastpq.spark.jobs.running._POLL_SECONDS", 0.01)
     before = content(table)
 
     def stop(done: int, total: int) -> None:
@@ -93,7 +96,7 @@ def test_an_exception_from_progress_cancels_the_tasks(
     source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_early: bool
 ) -> None:
     """Tasks behind the first wait for a file that appears when the job has ended: without cancelling, all tasks run."""
-    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("fastpq.spark.jobs.running._POLL_SECONDS", 0.01)
     items, folder, limit = 20, str(tmp_path), time.time() + 60
     cancelled = threading.Event()
 
@@ -129,7 +132,7 @@ def test_an_exception_from_progress_cancels_the_tasks(
 def test_errors_of_the_status_tracker_do_not_end_a_job(
     source: Any, table: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    monkeypatch.setattr("fastpq.spark.jobs.running._POLL_SECONDS", 0.01)
     failed = []
 
     class Tracker:
@@ -169,7 +172,10 @@ def test_encrypt_rotate_decrypt(source: Any, table: Path, truth: list[Any], keys
     before = content(table)
     assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **keys)) == ["skipped"] * 6
     assert content(table) == before
-    other = {**keys, "parquet.encryption.column.keys": "kc2:price", "parquet.encryption.plaintext.footer": "true"}
+    other = {
+        **keys, "parquet.encryption.column.keys": "kc2:price", "parquet.encryption.plaintext.footer": "true",
+        "parquet.encryption.unlisted": "plaintext",
+    }
     assert statuses(fastpq.spark.rotate_keys(source, str(table), **other)) == ["ok"] * 6
     assert not set(before) & set(content(table))
     assert ours(source, table) == truth
@@ -321,7 +327,7 @@ def test_verify_and_rotate_material(source: Any, tmp_path: Path) -> None:
     for path, whole in encrypted.items():
         path.write_bytes(whole)
     damaged = min(tmp_path.glob("part-*"))
-    with fastpq.spark.batches.open_file(str(damaged), fastpq.spark.options.service_of(SERVICE)) as file:
+    with open_file(str(damaged), service_of(SERVICE)) as file:
         start, size = file.metadata.row_group(0).column(1).byte_range
     data = bytearray(damaged.read_bytes())
     data[start + size - 1] ^= 1
@@ -343,7 +349,8 @@ def test_what_key_value_metadata_tell_survives_compaction(tmp_path: Path) -> Non
     compaction.write_together(sources, str(target), None, None, {})
     assert pq.read_table(target)["d"].cast(pa.duration("s")).to_pylist() == frame["d"].tolist() * 2
     keys: dict[str, Any] = {"footer_key": b"0123456789abcdef", "column_keys": {"c": b"fedcba9876543210"}}
-    compaction.write_together(sources, str(target), fastpq.FileEncryptionProperties(**keys, plaintext_footer=True), None, {})
+    encryption = fastpq.FileEncryptionProperties(**keys, plaintext_footer=True, unlisted="plaintext")
+    compaction.write_together(sources, str(target), encryption, None, {})
     opened: dict[str, Any] = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
     copied = fastpq.read_metadata(target, **opened).key_value_metadata["ARROW:schema"]
     assert b"veiled" not in target.read_bytes() + base64.b64decode(copied or "")

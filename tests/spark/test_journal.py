@@ -15,11 +15,12 @@ import pytest
 from pyspark.sql import types as st
 
 import fastpq
-from fastpq.spark import journal
-from fastpq.spark.listing import list_files
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.stream import StreamWriter
-from fastpq.spark.writer import Writer, Written
+from fastpq.spark.streams.file_streams import StreamWriter
+from fastpq.spark.tables import journal
+from fastpq.spark.tables.listing import list_files
+from fastpq.spark.write.folder_writer import Writer
+from fastpq.spark.write.write_task import Written
 
 SCHEMA = st.StructType([st.StructField("id", st.LongType())])
 Failing = Callable[[str, int], None]
@@ -139,3 +140,19 @@ def test_a_driver_killed_before_every_change(tmp_path: Path, scenario: str, deat
     told = json.loads(done.stdout)
     assert told["deaths"] >= deaths
     assert min(told["before"], told["after"]) >= 2
+
+
+def test_jobs_of_sparks_committers_whose_driver_died(tmp_path: Path) -> None:
+    old, new = tmp_path / "_temporary" / "1", tmp_path / "_temporary" / "2"
+    staging = tmp_path / ".spark-staging-3"
+    for folder in (old, new, staging):
+        (folder / "part=1").mkdir(parents=True)
+        (folder / "part=1" / "a.parquet").touch()
+    for place in (old, *old.rglob("*")):
+        os.utime(place, (1, 1))
+    (tmp_path / "_SUCCESS").touch()
+    assert journal.remove_spark_jobs(str(tmp_path), 3600) == ["_temporary/1"]
+    assert new.exists()
+    assert journal.remove_spark_jobs(str(tmp_path), 0) == ["_temporary/2", ".spark-staging-3"]
+    assert [path.name for path in tmp_path.iterdir()] == ["_SUCCESS"]
+    assert journal.remove_spark_jobs(str(tmp_path), 0) == []

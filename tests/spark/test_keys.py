@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,13 @@ from pyspark import cloudpickle
 import fastpq
 import fastpq.spark
 from fastpq.encryption import Keyring
-from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KEYRING_VARIABLE, PASSPHRASE_VARIABLE, Encryption, ServiceOptions
 from fastpq.spark.options import read_options, write_options
-from fastpq.spark.scanning import _reader_of, plan
-from fastpq.spark.writer import Writer
+from fastpq.spark.scan.dataset_footers import Footers
+from fastpq.spark.scan.file_scan import open_file
+from fastpq.spark.scan.reader import plan_scan, schema_of_files
+from fastpq.spark.tables.listing import list_files
+from fastpq.spark.write.folder_writer import Writer
 from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, key_list
 from tests.spark.conftest import CLIENT, KEYS_VARIABLE
 
@@ -28,7 +33,7 @@ SERVICE: dict[str, Any] = {"kms.client": CLIENT}
 MODES = [
     COLUMN_KEYS,
     {"parquet.encryption.uniform.key": "kf"},
-    {**COLUMN_KEYS, "parquet.encryption.plaintext.footer": "true"},
+    {**COLUMN_KEYS, "parquet.encryption.plaintext.footer": "true", "parquet.encryption.unlisted": "plaintext"},
     {**COLUMN_KEYS, "parquet.encryption.algorithm": "AES_GCM_CTR_V1", "parquet.encryption.double.wrapping": "false"},
     {**COLUMN_KEYS, "parquet.encryption.key.material.store.internally": "false"},
 ]
@@ -78,6 +83,53 @@ def test_a_user_without_a_key(source: Any, tmp_path: Path) -> None:
         fastpq.spark.read(source, str(tmp_path))
 
 
+def test_columns_without_a_key_are_null(source: Any, tmp_path: Path) -> None:
+    frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(tmp_path))
+    denied: dict[str, Any] = {**SERVICE, "kms.conf.denied": "kc2", "onMissingKey": "null"}
+    rows = fastpq.spark.read(source, str(tmp_path), **denied).where("id = 7").collect()
+    assert [tuple(row) for row in rows] == [(7, 1.75, None)]
+    assert fastpq.spark.read(source, str(tmp_path), filters=[("id", "<", 3)], **denied).count() == 3
+    with pytest.raises(Exception, match=r"KeyAccessError.*on whose values the answer depends.*column name"):
+        fastpq.spark.read(source, str(tmp_path), filters=[("name", "==", "name 3")], **denied).collect()
+    with pytest.raises(fastpq.SchemaError, match="onMissingKey"):
+        fastpq.spark.read(source, str(tmp_path), **{**denied, "onMissingKey": "skip"})
+
+
+def test_inspect_encryption_needs_no_key(source: Any, tmp_path: Path) -> None:
+    frame_of(source).coalesce(1).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(tmp_path))
+    fastpq.write_table({"id": [1, 2, 3]}, tmp_path / "plain.parquet")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+    rows = fastpq.spark.inspect_dataset_encryption(source, str(tmp_path)).collect()
+    torn = [row for row in rows if row.path.endswith("torn.parquet")]
+    assert [(row.footer, "FormatError" in row.error) for row in torn] == [(None, True)]
+    found = {(row.path, row.footer, row.column, row.key, row.master_key_id) for row in rows if row.error is None}
+    inspection = fastpq.inspect_encryption(tmp_path)
+    table = inspection.table()
+    names = ("path", "footer", "column", "key", "master_key_id")
+    assert found == set(zip(*(table[name].to_pylist() for name in names), strict=True))
+    assert "kf" in {identifier for *_, identifier in found}
+
+
+def test_executors_record_who_opened_what(source: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "items"
+    frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(folder))
+    audited: dict[str, Any] = {**SERVICE, "kms.audit": "tests.spark.kms:audit"}
+    assert len(fastpq.spark.read(source, str(folder), ["price"], **audited).collect()) == 1000
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    in_tasks = [record for record in records if record["task"] is not None]
+    files = {str(path) for path in folder.glob("*.parquet")}
+    places = {(record["file"], record["column"]) for record in in_tasks}
+    assert places == {(file, name) for file in files for name in (None, "price")}
+    assert {record["client"] for record in records if record["operation"] == "unwrap"} == {"InMemoryKms"}
+    assert all(record["outcome"] == "ok" and record["user"] for record in records)
+    assert re.fullmatch(r"stage \d+, partition \d+, attempt \d+", in_tasks[0]["task"])
+    failing: dict[str, Any] = {**SERVICE, "kms.audit": "tests.spark.kms:failing_audit", "kms.audit.mandatory": "true"}
+    with pytest.raises(Exception, match="audit log is mandatory"):
+        fastpq.spark.read(source, str(folder), **failing).collect()
+    with pytest.raises(Exception, match=r"the audit function 'no:such' \(option kms.audit\)"):
+        fastpq.spark.read(source, str(folder), **{**audited, "kms.audit": "no:such"}).collect()
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -96,9 +148,26 @@ def test_keys_in_options_are_refused(options: dict[str, str]) -> None:
     assert not any(value in str(caught.value) for value in options.values() if len(value) > 8 and value != CLIENT)
 
 
+def test_limits_of_calls_are_options(tmp_path: Path) -> None:
+    limits = {"kms.client": "tests.spark.kms:DownClient", "kms.timeout": "5", "kms.attempts": "2", "kms.conf.calls": "x"}
+    service = write_options({"path": "/tmp/t", "parquet.encryption.uniform.key": "kf", **limits}).service
+    assert service is not None
+    assert (service.timeout, service.attempts) == (5.0, 2)
+    down = replace(service, configuration=(("calls", str(tmp_path / "calls")),))
+    with pytest.raises(fastpq.KeyAccessError, match=r"\(2 attempts\)") as raised:
+        down.encryption(Encryption("kf", options={"uniform_encryption": True}), None)
+    assert raised.value.is_unavailable
+    assert (tmp_path / "calls").read_text() == "call\n" * 2
+
+
 @pytest.mark.parametrize(
     "options",
     [
+        {"kms.timeout": "0", **SERVICE},
+        {"kms.timeout": "-1", **SERVICE},
+        {"kms.timeout": "soon", **SERVICE},
+        {"kms.attempts": "0", **SERVICE},
+        {"kms.attempts": "1.5", **SERVICE},
         {"parquet.encryption.footer.key": "kf"},
         {"parquet.encryption.column.keys": "kf:a", **SERVICE},
         {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "price", **SERVICE},
@@ -139,7 +208,7 @@ def test_keyrings_of_the_environment_share_nothing(tmp_path: Path, monkeypatch: 
     with pytest.raises(fastpq.TagVerificationError):
         open_file(path, service)
     monkeypatch.setenv(PASSPHRASE_VARIABLE, "passphrase one")
-    with pytest.raises(fastpq.KeyAccessError, match="another passphrase"):
+    with pytest.raises(fastpq.KeyAccessError, match="the passphrase is wrong"):
         open_file(path, service)
     use("one")
     assert open_file(path, service).count() == 2
@@ -155,7 +224,7 @@ def test_master_keys_that_a_reader_does_not_trust(tmp_path: Path, monkeypatch: p
         if trusted:
             assert open_file(path, service).count() == 2
             continue
-        with pytest.raises(fastpq.KeyAccessError, match="none of trusted_master_keys"):
+        with pytest.raises(fastpq.KeyAccessError, match="which trusted_master_keys does not contain"):
             open_file(path, service)
 
 
@@ -175,8 +244,8 @@ def test_no_key_is_left_anywhere(source: Any, tmp_path: Path, tmp_path_factory: 
     texts = [frame._jdf.queryExecution().toString().encode(), cloudpickle.dumps(write_options({"path": "p", **options}))]
     parsed = read_options({"path": str(tmp_path), **SERVICE})
     texts.append(pickle.dumps(parsed))
-    partitions = plan(source, {"path": str(tmp_path), **SERVICE}, None).partitions     # by which the driver has opened files
-    texts += [cloudpickle.dumps(partitions), cloudpickle.dumps(_reader_of(partitions))]
+    files, footers = list_files([str(tmp_path)]), Footers(parsed.service)      # by which the driver has opened files
+    texts.append(cloudpickle.dumps(plan_scan(files, schema_of_files(files, parsed, footers), parsed, footers)))
     texts.append(cloudpickle.dumps(Writer(frame.schema, write_options({"path": str(tmp_path / "w"), **options}), False)))
     for log in Path(source.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*"):
         if log.is_file() and b"SparkListener" in (content := log.read_bytes())[:2000]:

@@ -116,13 +116,13 @@ def test_mode_of_overwriting(source: Any, tmp_path: Path) -> None:
 
 def test_refused(source: Any, tmp_path: Path) -> None:
     from fastpq.spark.options import write_options
-    from fastpq.spark.writer import check_schema
+    from fastpq.spark.write.write_checks import check_schema
 
     frame = source.sql("select 1 as a, binary('x') as b, interval '1' day as i")
     for name in ("b", "i"):
         with pytest.raises(UnsupportedError, match="folders for values"):
             check_schema(frame.schema, write_options({"path": str(tmp_path), "partitionBy": name}))
     with pytest.raises(SchemaError, match="time zone"):
-        from fastpq.spark.listing import time_zone
+        from fastpq.spark.tables.listing import time_zone
 
         time_zone("Nowhere/Town")

@@ -18,12 +18,9 @@ from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
-from fastpq import format as fmt
-from fastpq.spark import scanning
-from fastpq.spark.listing import ListedFile, list_files
-from fastpq.spark.planning import plan_partitions
+from fastpq.spark.scan.splits import plan_partitions
+from fastpq.spark.tables.listing import ListedFile, list_files
 from tests.io.range_server import serving
-from tests.narrowing import present
 from tests.spark.conftest import CLIENT
 
 EVERY_TYPE = """
@@ -66,8 +63,8 @@ def test_projection(source: Any, every_type: Path) -> None:
 
 
 def test_a_schema_that_does_not_fit(source: Any, every_type: Path) -> None:
-    for schema in ("text int", "big int NOT NULL, maybe int NOT NULL"):
-        with pytest.raises(Exception, match=r"SchemaError.*\.parquet, column (text|maybe)"):
+    for schema in ("text int", "big bigint, maybe int"):
+        with pytest.raises(Exception, match=r"ConversionError.*\.parquet, column (text|maybe)"):
             source.read.format("fastpq").schema(schema).load(str(every_type)).collect()
 
 
@@ -160,15 +157,15 @@ def test_nothing_and_what_vanished(source: Any, tmp_path: Path) -> None:
         plans[1].collect()
 
 
-def test_scan(source: Any, every_type: Path) -> None:
+def test_columns_and_filters(source: Any, every_type: Path) -> None:
     names = ["big", "nested", "cents", "maybe_nested"]
-    ours = fastpq.spark.scan(source, str(every_type), names, [("big", "<", 20)])
+    ours = fastpq.spark.read(source, str(every_type), names, [("big", "<", 20)])
     native = source.read.parquet(str(every_type)).select(names).where("big < 20")
     assert ours.schema == native.schema
     assert rows_of(ours) == rows_of(native)
 
 
-def test_decimals_come_as_integers(source: Any, tmp_path: Path) -> None:
+def test_decimals_of_several_widths(source: Any, tmp_path: Path) -> None:
     most = 10**18 - 1
     digits = "if(id % 7 = 3, null, (id - 50) * 19999999999999999)"
     source.sql(
@@ -183,83 +180,12 @@ def test_decimals_come_as_integers(source: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     schema = source.read.parquet(f"{path}/part=1").schema.add("part", "integer")
     native = source.read.schema(schema).parquet(path)
-    for ours in (
-        fastpq.spark.read(source, path, schema=schema),
-        fastpq.spark.scan(source, path, native.columns, schema=schema),
-    ):
-        assert ours.schema == native.schema
-        assert rows_of(ours) == rows_of(native)
-        assert ours._jdf.queryExecution().executedPlan().toString().count("MakeDecimal") == 3
-    assert rows_of(fastpq.spark.read(source, f"{path}/part=1")) == rows_of(source.read.parquet(f"{path}/part=1"))
+    ours = fastpq.spark.read(source, path, schema=schema)
+    assert ours.schema == native.schema
+    assert rows_of(ours) == rows_of(native)
     some = fastpq.spark.read(source, path, ["big", "whole"], [("whole", "<", decimal.Decimal(-(10**17)))], schema)
     assert rows_of(some) == rows_of(native.select("big", "whole").where(f"whole < -{10**17}"))
     assert fastpq.spark.read(source, path, ["whole"], schema=schema).where("whole is null").count() == 14
-
-
-def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None:
-    """Spark's plans know of them, and the DataFrame's schema is that of Spark's own reader."""
-    path = str(tmp_path / "table")
-    columns = "id as big, cast(id as decimal(9, 2)) as cents, cast(id as string) as text, if(id = {}, null, id) as maybe"
-    for number, null in enumerate((-1, 3)):
-        source.sql(f"select {columns.format(null)}, array(id) as list from range(10)").write.parquet(f"{path}/part={number}")
-
-    def complete(**options: Any) -> set[str]:
-        ours, native = fastpq.spark.read(source, path, **options), source.read.parquet(path)
-        assert ours.schema == native.schema
-        assert sorted(ours.collect(), key=str) == sorted(native.collect(), key=str)
-        attributes = ours._jdf.queryExecution().optimizedPlan().output()
-        found = (attributes.apply(number) for number in range(attributes.size()))
-        return {attribute.name() for attribute in found if not attribute.nullable()}
-
-    assert complete() == {"big", "cents", "text"}
-    assert complete(planningFooters=1) == set()
-    assert fastpq.spark.read(source, f"{path}/part=0", ["maybe"]).where("maybe is null").count() == 0
-    assert fastpq.spark.read(source, path, ["maybe"]).where("maybe is null").count() == 1
-    fastpq.write_table({"other": np.arange(3)}, tmp_path / "table" / "part=1" / "b.parquet")
-    both = st.StructType([st.StructField("big", st.LongType()), st.StructField("other", st.LongType())])
-    assert fastpq.spark.read(source, path, ["big", "other"], schema=both).where(
-        "big is null or other is null"
-    ).count() == 23
-
-
-def forge_statistics(path: Path, **changes: Any) -> None:
-    """Other statistics for the one column chunk of a file."""
-    with fastpq.ParquetFile(path) as file:
-        statistics = present(file.metadata.row_group(0).column(0).metadata.statistics)
-    stored = fmt.encode(statistics)
-    for name, value in changes.items():
-        setattr(statistics, name, value)
-    forged = path.read_bytes().replace(stored, fmt.encode(statistics))
-    assert len(forged) == path.stat().st_size
-    path.write_bytes(forged)
-
-
-def test_nulls_that_statistics_deny(source: Any, tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    fastpq.write_table({"x": pa.array([1, None, 3])}, path)
-    forge_statistics(path, null_count=0)
-    with pytest.raises(Exception, match=r"FormatError: 1 nulls where.*planned.*planningFooters=0.*a\.parquet, .*column x"):
-        fastpq.spark.read(source, str(path)).collect()
-    assert [row.x for row in fastpq.spark.read(source, str(path), planningFooters=0).collect()] == [1, None, 3]
-
-
-def test_large_scans_are_not_broadcast(source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "table")
-    source.range(0, 1000, 1, 3).selectExpr("id", "id % 10 as key").write.parquet(path)
-
-    def joined() -> Any:
-        one, other = (fastpq.spark.read(source, path, ["key", "id"]) for _ in range(2))
-        return one.join(other.withColumnRenamed("id", "other"), "key")
-
-    def plan_of(frame: Any) -> str:
-        return str(frame._jdf.queryExecution().executedPlan().toString())
-
-    assert "BroadcastHashJoin" in plan_of(joined())
-    monkeypatch.setattr(scanning, "BROADCAST_BYTES", 0)
-    large = joined()
-    assert "SortMergeJoin" in plan_of(large)
-    assert large.count() == 10 * 100 * 100
-    assert fastpq.spark.read(source, path).groupBy("key").count().count() == 10
 
 
 def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import Row
 
 import fastpq
-from fastpq.spark import journal, replacing
+from fastpq.spark.jobs import replacing
+from fastpq.spark.tables import journal
 
 PATIENCE = 60.0     # seconds; a last guard
 
@@ -23,11 +24,11 @@ def test_a_job_waits_for_an_overwrite(tmp_path: Path, monkeypatch: pytest.Monkey
     stage = replacing.stage_of(root, "test", None)
     [one] = stage.replacements([[str(tmp_path / "a.parquet")]])
 
-    def write(sources: list[str], target: str, place: str) -> int:
+    def write(sources: list[str], target: str, place: str, name: str) -> int:
         fastpq.write_table({"id": [2]}, target)
         return 1
 
-    made = stage.make(one, write).made
+    made = stage.make(one, write).message
     rows = [Row(path=str(tmp_path / "a.parquet"), made=made, status="ok")]
     problems: list[BaseException] = []
     locked = journal._locked

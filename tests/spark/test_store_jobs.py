@@ -17,12 +17,12 @@ import fastpq.spark
 from fastpq.datasets import records
 from fastpq.io.location import Remote
 from fastpq.io.object_store import url_of
-from fastpq.spark import replacing
-from fastpq.spark.batches import open_file
+from fastpq.spark.jobs import replacing
 from fastpq.spark.keyservice import Encryption, ServiceOptions
-from fastpq.spark.listing import list_files
-from fastpq.spark.stores import data_files
-from fastpq.spark.writer import material_of
+from fastpq.spark.scan.file_scan import open_file
+from fastpq.spark.tables.listing import list_files
+from fastpq.spark.write.store_writer import data_files
+from fastpq.spark.write.write_task import material_of
 from tests.encryption.keys.peers import MASTER_KEYS, key_list
 from tests.io.object_stores import begun, unfinished
 from tests.spark.conftest import CLIENT, KEYS_VARIABLE
@@ -168,12 +168,12 @@ def staged(table: Remote, operation: str, number: int) -> tuple[Any, list[Any], 
     stage = replacing.stage_of(table.name, operation, None)
     replacements = stage.each_file()
 
-    def write(sources: list[str], target: Any, place: str) -> int:
+    def write(sources: list[str], target: Any, place: str, name: str) -> int:
         fastpq.write_table({"id": [number]}, target)
         return 1
 
     outcomes = [stage.make(one, write) for one in replacements]
-    rows = [Row(path=stage.path_of(one.sources[0]), made=done.made) for one, done in zip(replacements, outcomes, strict=True)]
+    rows = [Row(path=stage.path_of(one.sources[0]), made=done.message) for one, done in zip(replacements, outcomes, strict=True)]
     return stage, replacements, rows
 
 
@@ -282,7 +282,7 @@ def test_broken_notes(table: Remote) -> None:
     for note in (b"{", b"{}", b'{"rows": 1, "upload": {"path": "x"}}'):
         table.filesystem.pipe_file(path, note)
         with pytest.raises(fastpq.FormatError, match="a note on an upload"):
-            stage.make(first, lambda sources, target, place: None)
+            stage.make(first, lambda sources, target, place, name: None)
     fastpq.spark.clean(table.name)
 
 

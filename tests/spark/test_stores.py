@@ -22,10 +22,11 @@ import fastpq.spark
 from fastpq.datasets import records
 from fastpq.io.location import Remote
 from fastpq.io.object_store import store_at, url_of
-from fastpq.spark.listing import list_files, located
 from fastpq.spark.options import read_options, write_options
-from fastpq.spark.stores import StoreStreamWriter, StoreWriter, require_store
-from fastpq.spark.stream import StreamReader
+from fastpq.spark.streams.file_streams import StreamReader
+from fastpq.spark.streams.store_streams import StoreStreamWriter
+from fastpq.spark.tables.listing import list_files, located
+from fastpq.spark.write.store_writer import StoreWriter, require_store
 from tests.io.object_stores import Store, unfinished
 from tests.spark.conftest import CLIENT
 
@@ -101,7 +102,7 @@ def written(store: Remote, *batches: pa.RecordBatch, overwrite: bool = False, **
     messages = []
     for number, one in enumerate(batches):
         context = SimpleNamespace(partitionId=lambda number=number: number, taskAttemptId=lambda number=number: number)
-        with mock.patch("fastpq.spark.writer.TaskContext", SimpleNamespace(get=lambda context=context: context)):
+        with mock.patch("fastpq.spark.write.write_task.TaskContext", SimpleNamespace(get=lambda context=context: context)):
             messages.append(pickle.loads(pickle.dumps(writer.write(iter([one])))))
     writer.commit(messages)
 

@@ -16,12 +16,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 import fastpq
 import fastpq.spark
-from fastpq.spark import journal
-from fastpq.spark.batches import ScanPartition
 from fastpq.spark.options import ReadOptions, WriteOptions
-from fastpq.spark.seen import KEPT_BATCHES, SeenFiles
-from fastpq.spark.stream import StreamReader, StreamWriter
-from fastpq.spark.writer import Written
+from fastpq.spark.scan.file_scan import ScanPartition
+from fastpq.spark.streams.file_streams import StreamReader, StreamWriter
+from fastpq.spark.streams.stream_log import KEPT_BATCHES, StreamLog
+from fastpq.spark.tables import journal
+from fastpq.spark.write.write_task import Written
 
 
 def test_stream(source: Any, tmp_path: Path) -> None:
@@ -71,30 +71,30 @@ def names_between(reader: StreamReader, start: dict[str, Any], end: dict[str, An
 
 def test_offsets_stay_small(tmp_path: Path) -> None:
     """10,000 files in 100 batches, each by a restarted query: every offset is small, and a batch has its own files."""
-    start, batches = SeenFiles.empty(), []
+    start, batches = StreamLog.empty(), []
     for batch in range(100):
-        seen = SeenFiles(str(tmp_path))
+        seen = StreamLog(str(tmp_path))
         paths = {f"/a/folder/of/files/part-{batch:05}-{number:05}.parquet" for number in range(100)}
         end = json.loads(json.dumps(seen.added(start, paths)))
-        assert SeenFiles(str(tmp_path)).between(start, end) == paths
+        assert StreamLog(str(tmp_path)).between(start, end) == paths
         assert len(json.dumps(end)) < 500
         start = end
         batches.append(end)
-    assert len(SeenFiles(str(tmp_path)).paths(start)) == 10_000
-    assert len(SeenFiles(str(tmp_path)).between(batches[10], batches[90])) == 8_000
+    assert len(StreamLog(str(tmp_path)).paths(start)) == 10_000
+    assert len(StreamLog(str(tmp_path)).between(batches[10], batches[90])) == 8_000
 
 
 def test_the_log_of_files_stays_small(tmp_path: Path) -> None:
     """Segments that no offset of the last batches names are removed, and Spark may go back to any of these batches."""
-    seen, offsets = SeenFiles(str(tmp_path)), [SeenFiles.empty()]
+    seen, offsets = StreamLog(str(tmp_path)), [StreamLog.empty()]
     for batch in range(3 * KEPT_BATCHES):
         offsets.append(seen.added(offsets[-1], [f"/{batch}"]))
         if batch == 2 * KEPT_BATCHES:
-            seen = SeenFiles(str(tmp_path))
+            seen = StreamLog(str(tmp_path))
         seen.forget(offsets[-1])
     assert len(list(tmp_path.rglob("*-*-*"))) < KEPT_BATCHES + 20
     for number in range(2 * KEPT_BATCHES + 1, 3 * KEPT_BATCHES):
-        back = SeenFiles(str(tmp_path))
+        back = StreamLog(str(tmp_path))
         assert len(back.paths(offsets[number])) == number
         assert back.between(offsets[number], offsets[number + 1]) == {f"/{number}"}
 
@@ -187,11 +187,11 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_every_batch_by_a_new_process(tmp_path: Path) -> None:
     """Of the segments to be looked at, the replaced ones are looked at, and removed, before their successors."""
-    offset = SeenFiles.empty()
+    offset = StreamLog.empty()
     for batch in range(KEPT_BATCHES + 60):
-        offset = SeenFiles(str(tmp_path)).added(offset, {f"/in/{batch}.parquet"})
-        SeenFiles(str(tmp_path)).forget(offset)
-        assert len(SeenFiles(str(tmp_path)).paths(offset)) == batch + 1
+        offset = StreamLog(str(tmp_path)).added(offset, {f"/in/{batch}.parquet"})
+        StreamLog(str(tmp_path)).forget(offset)
+        assert len(StreamLog(str(tmp_path)).paths(offset)) == batch + 1
 
 
 @pytest.mark.parametrize("glob", [False, True])

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import fastpq
-from fastpq.spark.batches import open_file
-from fastpq.spark.listing import list_files
+from fastpq.spark.scan.file_scan import open_file
+from fastpq.spark.tables.listing import list_files
 from tests.io.object_stores import Store
 from tests.spark.daemon import preloaded_python
 

@@ -15,12 +15,12 @@ from pyspark.sql import types as st
 import fastpq
 import fastpq.spark
 from fastpq.errors import UnsupportedError
-from fastpq.spark.batches import ScanPlan, read_split
-from fastpq.spark.listing import list_files
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.planning import Split
-from fastpq.spark.types import spark_schema
-from fastpq.spark.writer import check_schema
+from fastpq.spark.scan.file_scan import ScanPlan, read_split
+from fastpq.spark.scan.splits import Split
+from fastpq.spark.tables.listing import list_files
+from fastpq.spark.tables.spark_types import spark_schema
+from fastpq.spark.write.write_checks import check_schema
 from tests.spark.conftest import CLIENT
 
 # Of a row with the number id: an expression of each type, which is never null.
@@ -67,7 +67,7 @@ MODES: dict[str, dict[str, str]] = {
     "uniform": {"parquet.encryption.uniform.key": "kf"},
     "columns": COLUMN_KEYS,
     "complete": {**COLUMN_KEYS, "parquet.encryption.complete.columns": "true", "parquet.encryption.data.key.length.bits": "256"},
-    "signed footer": {**COLUMN_KEYS, "parquet.encryption.plaintext.footer": "true"},
+    "signed footer": {**COLUMN_KEYS, "parquet.encryption.plaintext.footer": "true", "parquet.encryption.unlisted": "plaintext"},
     "CTR": {**COLUMN_KEYS, "parquet.encryption.algorithm": "AES_GCM_CTR_V1"},
 }
 
@@ -171,7 +171,7 @@ def test_row_metadata_of_hostile_files() -> None:
     """Broken metadata are passed over, and no class named by a file is imported."""
     from pyspark.sql import types as st
 
-    from fastpq.spark.row_metadata import refined
+    from fastpq.spark.tables.row_metadata import refined
 
     schema = st.StructType([st.StructField("x", st.LongType()), st.StructField("s", st.StringType())])
     udt = {"type": "udt", "pyClass": "this.This", "sqlType": "interval day to second", "class": None}

@@ -17,7 +17,7 @@ import pytest
 
 import fastpq
 import fastpq.spark
-from fastpq.spark import journal
+from fastpq.spark.tables import journal
 from tests.spark.test_read import EVERY_TYPE
 
 
@@ -160,8 +160,8 @@ def test_one_of_two_overwrites_counts(tmp_path: Path, monkeypatch: pytest.Monkey
     """Both jobs list the present files before either commits, unless the one waits for the other."""
     from pyspark.sql import types as st
 
-    from fastpq.spark import writer
     from fastpq.spark.options import write_options
+    from fastpq.spark.write import folder_writer as writer
 
     root = tmp_path / "t"
     root.mkdir()

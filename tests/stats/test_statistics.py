@@ -18,10 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
+from fastpq._kernel_calls import min_max, min_max_of
 from fastpq.schema import types
 from fastpq.schema.types import ColumnType, Type
 from fastpq.stats.bounds import order_of, truncate_max, truncate_min
-from fastpq.stats.statistics import Order, compare, merge_bounds, min_max, min_max_of, nan_count
+from fastpq.stats.statistics import Order, compare, extreme, nan_count
 from tests.requirements import peer
 
 INTEGERS = {
@@ -70,8 +71,8 @@ def test_integers(order: Order, count: int) -> None:
         for shift in (0, 1, 3):
             assert min_max(order, raw(array, shift)) == (count, array.min().tobytes(), array.max().tobytes())
         for place in (0, count // 2, count - 1):  # an extreme alone, anywhere
-            for extreme in (info.min, info.max):
-                array[place] = extreme
+            for far in (info.min, info.max):
+                array[place] = far
                 assert min_max(order, raw(array)) == (count, array.min().tobytes(), array.max().tobytes())
 
 
@@ -200,13 +201,15 @@ def test_bounds_of_a_chunk_are_merged_from_its_pages(order: Order) -> None:
     for seed in range(20):
         array = np.frombuffer(np.random.default_rng(seed).integers(1, 60, 800, dtype=np.uint8).tobytes(), dtype)
         pages = [min_max(order, raw(page)) for page in np.array_split(array, 5)]
-        bounds = functools.reduce(lambda a, b: merge_bounds(order, a, b), [(low, high) for _, low, high in pages])  # type: ignore[arg-type]
-        assert bounds == min_max(order, raw(array))[1:]
+        _, lows, highs = zip(*pages, strict=True)
+        assert (extreme(order, [*lows], -1), extreme(order, [*highs], 1)) == min_max(order, raw(array))[1:]
 
 
 def test_bounds_of_bytes_are_merged() -> None:
-    assert merge_bounds(Order.ORDER_BYTES, (b"b", b"c"), (b"a", b"bb")) == (b"a", b"c")
-    assert merge_bounds(Order.ORDER_SIGNED_BYTES, (b"\x01", b"\x02"), (b"\xff", b"\x01\x00")) == (b"\xff", b"\x01\x00")
+    assert [extreme(Order.ORDER_BYTES, [b"b", b"a"], -1), extreme(Order.ORDER_BYTES, [b"c", b"bb"], 1)] == [b"a", b"c"]
+    signed_bytes = Order.ORDER_SIGNED_BYTES
+    bounds = extreme(signed_bytes, [b"\x01", b"\xff"], -1), extreme(signed_bytes, [b"\x02", b"\x01\x00"], 1)
+    assert bounds == (b"\xff", b"\x01\x00")
 
 
 # ---- which order

@@ -18,7 +18,7 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from fastpq.encodings.registry import FITTING
+from fastpq.encodings.encoding_table import WRITABLE
 from fastpq.schema.types import ColumnType, Type
 from tests.requirements import needs, peer
 from tools import format_support, peer_support
@@ -96,7 +96,7 @@ def reads(peer: str, path: Path, expected: fastpq.Table) -> bool:
 def encodings() -> list[Any]:
     """(feature, encoding, physical type)."""
     found = []
-    for encoding, physical in FITTING.items():
+    for encoding, physical in WRITABLE.items():
         parts = BY_TYPE.get(encoding.name, {encoding.name: tuple(type_.name for type_ in physical)})
         found += [
             pytest.param(part, encoding.name, type_, id=f"{encoding.name}-{type_.name}")

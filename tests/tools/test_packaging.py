@@ -26,15 +26,21 @@ APACHE_2_SHA256 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523
 IMPORTERS = ("import_module", "LazyModule")
 # packages that are installed under another name, or along with another package
 DISTRIBUTIONS = {
+    "google": "google-cloud-kms",
     "google_crc32c": "google-crc32c",
+    "grpc": "google-cloud-kms",
     "lzo": "python-lzo",
     "pkcs11": "python-pkcs11",
+    "snappy": "python-snappy",
     "azure": "adlfs",
     "botocore": "boto3",
     "requests": "hvac",
     "py4j": "pyspark",
 }
-USER_EXTRAS = ("spark", "remote", "s3", "abfs", "gcs", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas", "polars")
+USER_EXTRAS = (
+    "cli", "spark", "remote", "async", "obstore", "s3", "abfs", "aws", "azure", "crc32c", "google", "vault", "pkcs11", "lzo",
+    "pandas", "gcs", "polars", "iceberg",
+)
 CYTHON_ONLY = {"cpython", "cython", "libc"}
 
 
@@ -95,6 +101,18 @@ def test_the_changelog_begins_with_the_version() -> None:
     assert headings[0] == version
 
 
+def test_an_extension_depends_on_the_headers_that_its_c_includes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("setuptools.setup", lambda **options: None)
+    included_headers = runpy.run_path(str(ROOT / "setup.py"))["included_headers"]
+    source = tmp_path / "module.c"
+    source.write_text('#include "Python.h"\n  #include "c/alp.h"\n')
+    headers = included_headers(source)
+    assert {"fastpq/encodings/c/alp.h", "fastpq/encodings/c/clones.h"} <= headers       # clones.h is included by alp.h
+    assert "fastpq/encodings/c/delta.h" not in headers
+    assert not [header for header in headers if not header.startswith("fastpq/")]
+
+
 def test_classifiers_name_the_pythons_that_are_required_and_built() -> None:
     minors = [int(match[1]) for name in PROJECT["classifiers"] if (match := re.search(r"Python :: 3\.(\d+)$", name))]
     assert PROJECT["requires-python"] == f">=3.{min(minors)}"
@@ -125,16 +143,18 @@ def test_an_sdist_that_lacks_a_file_or_has_another_is_refused(tmp_path: Path) ->
         (["fastpq/__init__.py", "fastpq/c/x.h"], "does not belong there .'fastpq/c/x.h'"),
         (["fastpq/__init__.py", "tests/test_x.py"], "does not belong there .'tests/test_x.py'"),
         ([], "missing .'fastpq/__init__.py'"),
-        (["fastpq/__init__.py"], "missing .*'libcrypto'"),
+        (["fastpq/__init__.py"], "missing .'fastpq/spark/fastpq-spark.jar'"),
+        (["fastpq/__init__.py", "fastpq/spark/fastpq-spark.jar"], "missing .*'libcrypto'"),
     ],
 )
-def test_a_wheel_with_sources_or_tests_or_without_openssl_is_refused(tmp_path: Path, files: list[str], message: str) -> None:
+def test_a_wheel_with_other_files_is_refused(tmp_path: Path, files: list[str], message: str) -> None:
     needs(auditwheel)
     from tools import artefacts
 
     wheel = tmp_path / "fastpq-1.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        for name in (*files, "fastpq/x.cpython-311-x86_64-linux-gnu.so", "fastpq/_cython.cpython-311-x86_64-linux-gnu.so"):
+        extensions = [f"fastpq/{name}.cpython-311-x86_64-linux-gnu.so" for name in ("x", "_cython", "_kernel_calls")]
+        for name in (*files, *extensions):
             archive.writestr(name, "")
         for name in artefacts.METADATA_FILES:
             archive.writestr(f"fastpq-1.0.dist-info/{name}", "")

@@ -1,4 +1,4 @@
-"""tools/prose: comments and docstrings of Python, Cython and C."""
+"""tools/prose: comments and docstrings of Python, Cython, C and Java."""
 
 from __future__ import annotations
 
@@ -8,32 +8,45 @@ import pytest
 
 from tools import prose
 
-PYTHON = '''"""Rows that are kept."""
+PYTHON = '''"""Rows of a table; all of them."""
 
 
-def f(it):      # such a comment
-    """Returns what it takes."""
-    text = "those # which"
+def f(of):      # the end of it
+    """Return it."""
+    text = "of; # of"
     return text
 '''
-CYTHON = '''"""Rows that are kept."""
-# such a comment
-cdef int it = 1     # which one
-text = "those"
+CYTHON = '''"""Rows of a table; all of them."""
+# the end of it
+cdef int of = 1     # one; two
+text = "of;"
 '''
-HEADER = '''/* Rows that are kept,
- * such as these. */
-#define IT which
+HEADER = '''/* Rows of a table,
+ * all of them. */
+#define OF of;
+int of;     // the end; of it
 '''
 
 
-@pytest.mark.parametrize(("suffix", "text", "found"), [("py", PYTHON, (4, 11)), ("pyx", CYTHON, (3, 9)), ("h", HEADER, (2, 7))])
-def test_words_are_counted(suffix: str, text: str, found: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("suffix", "text", "expected"),
+    [("py", PYTHON, (13, 3, 1)), ("pyx", CYTHON, (13, 3, 2)), ("h", HEADER, (11, 3, 1)), ("java", HEADER, (11, 3, 1))],
+)
+def test_words_are_counted(suffix: str, text: str, expected: tuple[int, int, int], tmp_path: Path) -> None:
     path = tmp_path / f"example.{suffix}"
     path.write_text(text)
-    assert prose.count(path) == found
-    assert prose.share_of([path]) == (found[0] / found[1], found[1])
+    measured = prose.measure_files([path])
+    assert measured == expected
+    assert measured.of_share == expected[1] / expected[0]
+    assert measured.semicolon_rate == 1000 * expected[2] / expected[0]
 
 
-def test_the_package_is_below_the_bound() -> None:
-    assert prose.share_of(prose.sources([prose.ROOT / "fastpq"]))[0] <= prose.MOST
+def test_a_number_above_its_bound_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prose, "BOUNDS", {"spark": prose.Bound(0.0, 0.0)})
+    share, rate = prose.excesses()
+    assert share.startswith('spark: "of" is ')
+    assert rate.endswith("semicolons in 1,000 words, the bound is 0.0")
+
+
+def test_the_package_is_within_its_bounds() -> None:
+    assert prose.excesses() == []

@@ -16,7 +16,7 @@ from fastpq.arrays.table import Column
 from fastpq.arrow import import_column
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.schema.types import Decimal, Type
-from fastpq.schema.variant_group import ArrayShape, ObjectShape, PairShape, variant_shape
+from fastpq.schema.variant_group import check_variant
 from fastpq.variant import Shredded, ShreddedArray, ShreddedObject, VariantColumn
 from fastpq.variant.shredding_schema import ShreddingSchema
 from tests.narrowing import flat
@@ -39,19 +39,26 @@ def leaf(array: pa.Array, column: ColumnDescriptor) -> Column:
     return Column(column.type, found.values, found.validity, found.null_count)
 
 
-def pair(array: pa.StructArray, shape: PairShape) -> Shredded:
-    value = None if shape.value is None else leaf(array.field("value"), shape.value)
+def child(group: SchemaNode, name: str) -> Any:
+    assert isinstance(group, GroupNode)
+    nodes = group.named(name)
+    return nodes[0] if nodes else None
+
+
+def pair(array: pa.StructArray, group: SchemaNode) -> Shredded:
+    value_node, typed_node = child(group, "value"), child(group, "typed_value")
+    value = None if value_node is None else leaf(array.field("value"), value_node)
     typed: Any = None
-    if shape.typed_value is not None:
+    if typed_node is not None:
         inner = array.field("typed_value")
-        match shape.typed_value:
-            case ColumnDescriptor() as column:
-                typed = leaf(inner, column)
-            case ObjectShape(_, fields):
-                parts = {name: pair(inner.field(name), part) for name, part in fields.items()}
-                typed = ShreddedObject(len(inner), parts, bitmap(inner))
-            case ArrayShape(_, _, elements):
-                typed = ShreddedArray(np.asarray(inner.offsets), pair(inner.values, elements), bitmap(inner))
+        if isinstance(typed_node, ColumnDescriptor):
+            typed = leaf(inner, typed_node)
+        elif typed_node.is_list:
+            elements = typed_node.children[0].children[0]
+            typed = ShreddedArray(np.asarray(inner.offsets), pair(inner.values, elements), bitmap(inner))
+        else:
+            parts = {node.element.name: pair(inner.field(node.element.name), node) for node in typed_node.children}
+            typed = ShreddedObject(len(inner), parts, bitmap(inner))
     return Shredded(len(array), value, typed, bitmap(array))
 
 
@@ -61,9 +68,9 @@ def struct_of(array: pa.Array) -> pa.StructArray:
 
 def column_of(array: pa.Array, group: GroupNode) -> VariantColumn:
     array = struct_of(array)
-    shape = variant_shape(group)
-    metadata = leaf(array.field("metadata"), shape.metadata)
-    shredded = pair(array, shape.pair)
+    check_variant(group)
+    metadata = leaf(array.field("metadata"), child(group, "metadata"))
+    shredded = pair(array, group)
     return VariantColumn.from_shredded(metadata, shredded, bitmap(array))
 
 

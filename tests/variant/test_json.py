@@ -70,7 +70,7 @@ def test_what_is_no_json(text: str) -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 100_000])
 def test_json_that_is_too_deep(depth: int) -> None:
-    with pytest.raises(LimitError, match="MAX_DEPTH"):
+    with pytest.raises(LimitError, match=r"MAX_DEPTH|nested too deep"):
         Variant.from_json("[" * depth + "]" * depth)
 
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import fastpq
 from fastpq import format as fmt
 from fastpq.arrays.table import Column
-from fastpq.convert.numpy_input import table_from
+from fastpq.convert.caller_input import table_from
 from fastpq.errors import FormatError, LimitError, SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.tree import GroupNode
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
-from fastpq.schema.variant_group import variant_shape
+from fastpq.schema.variant_group import check_variant
 from fastpq.schema.variant_kinds import MAX_DEPTH, kind_of
 from fastpq.variant import Kind, Primitive, Shredded, ShreddedArray, ShreddedObject, Variant, VariantColumn, infer_schema
 from fastpq.variant.shredded import BINARY
@@ -221,7 +221,7 @@ def test_other_wrong_columns() -> None:
     one = column([EMPTY])
     with pytest.raises(FormatError, match="both there"):
         VariantColumn.from_shredded(one, Shredded(1, column([b"\x00"]), column([1], INT32)))
-    with pytest.raises(FormatError, match="name is not in the metadata"):
+    with pytest.raises(FormatError, match="name that is not in the metadata"):
         VariantColumn.from_shredded(one, Shredded(1, None, ShreddedObject(1, {"a": Shredded(1, column([b"\x00"]))})))
     with pytest.raises(FormatError, match="UTF-8"):
         VariantColumn.from_shredded(one, Shredded(1, None, Column(STRING, column([b"\xff"]).values)))
@@ -456,15 +456,14 @@ def schema_of(*elements: Any) -> GroupNode:
 def test_groups_to_write() -> None:
     elements = variant_elements("v", {"a": INT32, "t": [STRING], "n": None}, nullable=False)
     group = schema_of(*elements)
-    shape = variant_shape(group)
-    assert shape.is_shredded
-    assert shape.metadata.repetition.name == "REQUIRED"
-    assert shape.pair.value is not None
-    assert shape.pair.value.repetition.name == "OPTIONAL"
-    plain = variant_shape(schema_of(*variant_elements("v")))
-    assert not plain.is_shredded
-    assert plain.pair.value is not None
-    assert plain.pair.value.repetition.name == "REQUIRED"
+    check_variant(group)
+    assert group.named("typed_value")
+    assert [node.repetition.name for node in group.named("metadata")] == ["REQUIRED"]
+    assert [node.repetition.name for node in group.named("value")] == ["OPTIONAL"]
+    plain = schema_of(*variant_elements("v"))
+    check_variant(plain)
+    assert not plain.named("typed_value")
+    assert [node.repetition.name for node in plain.named("value")] == ["REQUIRED"]
     text = str(ParquetSchema.from_thrift([fmt.SchemaElement(name="schema", num_children=1), *elements]))
     assert "required group v (VARIANT(1)) {" in text
     assert "      required group t {\n        optional binary value;\n        optional group typed_value (LIST) {" in text
@@ -477,7 +476,7 @@ def name_other_fields(elements: list[fmt.SchemaElement]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda e: setattr(e[1], "name", "meta"), "without metadata"),
+        (lambda e: setattr(e[1], "name", "meta"), "has no metadata"),
         (lambda e: setattr(e[1], "type", Type.INT32), "not BYTE_ARRAY"),
         (lambda e: setattr(e[2], "repetition_type", 2), "repeated"),
         (name_other_fields, "neither value nor"),
@@ -489,7 +488,7 @@ def test_groups_that_are_wrong(change: Any, message: str) -> None:
     elements = variant_elements("v", [INT32])
     change(elements)
     with pytest.raises((FormatError, fastpq.UnsupportedError), match=message):
-        variant_shape(schema_of(*elements))
+        check_variant(schema_of(*elements))
 
 
 # ---- schemas from a sample

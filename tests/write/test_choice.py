@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.column.input import ColumnInput
 from fastpq.format import Encoding
-from fastpq.write.choice import DictionarySample, Sample, choose_encoding, dictionary_size
+from fastpq.write import sampling
+from fastpq.write.choice import DictionarySample, Sample, choose_encoding, choose_level, dictionary_size
 
 ROWS = 40_000
 
@@ -22,10 +24,17 @@ def sample(sizes: dict[Encoding, int], dictionary: DictionarySample | None = Non
 
 
 def test_the_smallest_wins_unless_a_simpler_one_is_hardly_larger() -> None:
-    assert choose_encoding(sample({Encoding.PLAIN: 8000, Encoding.DELTA_BINARY_PACKED: 7700})).encoding == "PLAIN"
+    assert choose_encoding(sample({Encoding.PLAIN: 8000, Encoding.DELTA_BINARY_PACKED: 7900})).encoding == "PLAIN"
     choice = choose_encoding(sample({Encoding.PLAIN: 8000, Encoding.DELTA_BINARY_PACKED: 7000}))
     assert choice.encoding == "DELTA_BINARY_PACKED"
-    assert choice.reason == "bytes a value, in a sample of 1000: DELTA_BINARY_PACKED 7.00, PLAIN 8.00"
+    assert choice.reason == "bytes per value, in a sample of 1000: DELTA_BINARY_PACKED 7.00, PLAIN 8.00"
+
+
+def test_a_higher_level_must_save_enough() -> None:
+    assert choose_level({1: 1000}) == 1
+    assert choose_level({1: 1000, 3: 990, 5: 989}) == 1
+    assert choose_level({1: 1000, 3: 980, 5: 979}) == 3
+    assert choose_level({1: 1000, 3: 1001, 5: 900}) == 5
 
 
 def test_nothing_to_choose_by() -> None:
@@ -119,3 +128,93 @@ def test_leaves_of_nested_columns() -> None:
         writer.write_table(table)
     assert {choice.encoding for choice in writer.encodings().values()} == {"DELTA_BINARY_PACKED"}
     assert pq.read_table(sink).column("a").to_pylist() == table.column("a").to_pylist()
+
+
+def test_the_level_of_zstd_is_chosen_with_the_encoding() -> None:
+    """Text that repeats itself over long distances needs a higher level and larger pages. Noise needs neither."""
+    words = np.array([f"word{i}" for i in random().integers(0, 10**6, 3000)])
+    texts = [" ".join(line) for line in words[random().zipf(1.3, (ROWS, 30)) % len(words)]]
+    data = {"text": pa.array(texts), "noise": random().random(ROWS)}
+    sizes, pages = {}, {}
+    for level in (None, 1, 3):
+        sink = io.BytesIO()
+        with fastpq.ParquetWriter(sink, encoding="auto", compression="zstd", compression_level=level) as writer:
+            writer.write_table(data)
+        choices = writer.encodings()
+        if level is None:
+            assert choices["text"].level in (3, 5), choices["text"].reason
+            assert choices["noise"].level == 1
+        else:
+            assert choices["text"].level is None
+        sizes[level] = len(sink.getvalue())
+        index = fastpq.ParquetFile(sink.getvalue()).offset_index(0, "text")
+        assert index is not None
+        pages[level] = len(index.page_locations)
+        assert pq.read_table(sink).column("text").to_pylist() == texts
+    assert sizes[None] < sizes[3] < sizes[1]
+    assert pages[None] < pages[3]
+
+
+def test_a_level_is_chosen_for_zstd_alone() -> None:
+    data = {"a": random().random(ROWS), "b": random().random(ROWS)}
+    with fastpq.ParquetWriter(
+        io.BytesIO(), encoding="auto", compression={"a": "gzip", "b": "zstd"}, compression_level={"b": 2}
+    ) as writer:
+        writer.write_table(data)
+    assert {choice.level for choice in writer.encodings().values()} == {None}
+
+
+def test_a_sample_of_long_lists_is_small() -> None:
+    """A sample has some values, not some rows, however many values a row has."""
+    values = random().normal(0, 1, (50, 4000)).astype("f4")
+    table = pa.table({"a": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 4000)})
+    sink = io.BytesIO()
+    with fastpq.ParquetWriter(sink, encoding="auto", compression="zstd") as writer:
+        writer.write_table(table)
+    (choice,) = writer.encodings().values()
+    assert choice.encoding == "BYTE_STREAM_SPLIT"
+    assert "in a sample of 16000:" in choice.reason
+    assert pq.read_table(sink)["a"].to_pylist() == values.tolist()
+
+
+@pytest.mark.parametrize("rows", [1000, 50_000])
+def test_one_page_for_each_chunk_needs_no_page_index(rows: int) -> None:
+    """The statistics of the chunks say the same. With more pages in any chunk of the row group, every chunk has its index."""
+    data = {"a": np.arange(rows), "b": np.arange(rows) % 7 == 0}
+    fastpq.write_table(data, sink := io.BytesIO(), encoding="auto")
+    file = fastpq.ParquetFile(sink.getvalue())
+    has_index = rows > 20_000
+    assert (file.offset_index(0, "a") is not None) == has_index
+    assert (file.column_index(0, "b") is not None) == has_index
+    fastpq.write_table(data, default := io.BytesIO())
+    assert fastpq.ParquetFile(default.getvalue()).offset_index(0, "a") is not None
+    filtered = file.read(filters=[("a", ">=", rows - 3)])
+    assert filtered["a"].to_pylist() == [rows - 3, rows - 2, rows - 1]
+    assert fastpq.verify_file(sink.getvalue()).is_sound
+    assert pq.read_table(sink, filters=[("a", "<", 5)])["b"].to_pylist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("is_chunked", [False, True], ids=["one chunk", "chunks"])
+def test_samples_of_large_values_are_small(is_chunked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    stored_size = sampling._stored_size
+
+    def measured(run: ColumnInput, *arguments: Any) -> int:
+        sizes.append(run.rows * len(value))
+        return stored_size(run, *arguments)
+
+    monkeypatch.setattr(sampling, "_stored_size", measured)
+    value = np.random.default_rng(1).bytes(100_000)
+    values = pa.array([value] * 1_000)
+    table = pa.table({"x": pa.chunked_array([values.slice(0, 400), values.slice(400)]) if is_chunked else values})
+    target = io.BytesIO()
+    fastpq.write_table(table, target, compression="zstd", use_dictionary=False, encoding="auto")
+    assert max(sizes) <= sampling.RUN_BYTES
+    assert pq.read_table(io.BytesIO(target.getvalue()))["x"].to_pylist() == [value] * 1_000
+
+
+def test_a_large_value_among_small_ones() -> None:
+    values = [b"small"] * 999 + [np.random.default_rng(1).bytes(sampling.PAGE_BYTES + 1)]
+    target = io.BytesIO()
+    fastpq.write_table({"x": np.array(values, object)}, target, compression="snappy", use_dictionary=False, encoding="auto")
+    assert fastpq.read_table(io.BytesIO(target.getvalue()))["x"].to_pylist() == values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+import fastpq.memory
+from tests.threads import threads_of_fastpq
 
 COLUMN_BYTES = 4 << 20
 COLUMNS = 24
@@ -75,15 +76,11 @@ def random_table(columns: int, size: int) -> fastpq.Table:
     return fastpq.Table({f"column {i}": random.integers(0, 1 << 62, size // 8) for i in range(columns)})
 
 
-def running() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
-
-
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    before = running()
+    before = threads_of_fastpq()
     yield
-    assert not running() - before
+    assert not threads_of_fastpq() - before
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
@@ -128,7 +125,7 @@ def test_written_buffers_may_be_kept(threads: int) -> None:
 def test_an_error_of_the_file_ends_the_threads(threads: int, error: BaseException) -> None:
     with pytest.raises(type(error), match="no space"):
         fastpq.write_table(random_table(COLUMNS, COLUMN_BYTES), CountingFile(error), use_dictionary=False, threads=threads)
-    assert not running()        # while the error is still at hand
+    assert not threads_of_fastpq()        # while the error is still at hand
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -150,3 +147,16 @@ def test_errors_of_the_file_name_no_column(threads: int) -> None:
     with pytest.raises(fastpq.SchemaError, match="'many' from write") as raised:
         fastpq.write_table(random_table(2, COLUMN_BYTES), WrongCount(), use_dictionary=False, threads=threads)
     assert set(raised.value.context) == {"path"}
+
+
+def test_a_writer_leaves_little_idle_memory_behind() -> None:
+    """The rows that waited for a row group took much more."""
+    fastpq.memory.release()
+    batch = {f"column {number}": np.arange(50_000) for number in range(24)}
+    with fastpq.ParquetWriter(CountingFile(), row_group_size=1_000_000) as writer:
+        for _ in range(14):
+            writer.write_batch(batch)
+    assert fastpq.memory.idle_bytes() <= 64 << 20
+    before = fastpq.memory.idle_bytes()
+    fastpq.write_table(batch, CountingFile())
+    assert fastpq.memory.idle_bytes() <= max(before, 64 << 20)

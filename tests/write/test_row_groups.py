@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Collection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import pytest
 import fastpq
 from fastpq.encryption import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.encryptor import KeyedFileEncryptor
-from fastpq.io.sink import open_sink
+from fastpq.io.sink_opening import open_sink
+from fastpq.options import MOST_ENCRYPTED_ROW_GROUPS, MOST_ROW_GROUPS
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_of
 from fastpq.schema.types import ColumnType, Type
-from fastpq.write.row_groups import MOST_ROW_GROUPS, RowGroups
+from fastpq.write.row_groups import RowGroups
 
 KEY = b"0123456789abcdef"
 NESTED = pa.table(
@@ -32,10 +34,27 @@ NESTED = pa.table(
 )
 
 
-def test_a_row_group_ordinal_is_an_i16() -> None:
-    writer = fastpq.ParquetWriter(io.BytesIO(), row_group_size=1)
-    with pytest.raises(fastpq.LimitError, match="32768 row groups"):
-        writer.write_table({"a": np.zeros(MOST_ROW_GROUPS + 1, np.int8)})
+def test_an_encrypted_file_has_row_groups_with_ordinals_alone() -> None:
+    writer = fastpq.ParquetWriter(io.BytesIO(), row_group_size=1, encryption_properties=FileEncryptionProperties(KEY))
+    with pytest.raises(fastpq.LimitError, match="an encrypted file cannot have more than 32,768 row groups"):
+        writer.write_table({"a": np.zeros(MOST_ENCRYPTED_ROW_GROUPS + 1, np.int8)})
+
+
+@pytest.mark.slow
+def test_many_row_groups(tmp_path: Path) -> None:
+    """The ordinal is an INT16. It is left out where it does not fit."""
+    path, count = tmp_path / "many.parquet", MOST_ENCRYPTED_ROW_GROUPS + 2
+    fastpq.write_table({"a": np.arange(count, dtype=np.int32)}, path, row_group_size=1)
+    assert fastpq.read_table(path)["a"].to_numpy().tolist() == [*range(count)]
+    assert pq.read_table(path)["a"].to_pylist() == [*range(count)]
+    assert pytest.importorskip("polars").read_parquet(path)["a"].to_list() == [*range(count)]
+    metadata = fastpq.read_metadata(path)
+    assert metadata.num_row_groups == count
+    assert metadata.row_group(count - 1).metadata.ordinal is None
+    with pytest.raises(fastpq.LimitError, match="an encrypted file"):
+        fastpq.encrypt_file(path, tmp_path / "encrypted", FileEncryptionProperties(KEY))
+    fastpq.merge_files([path, path], tmp_path / "merged")
+    assert fastpq.read_metadata(tmp_path / "merged").num_row_groups == 2 * count
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -55,12 +74,14 @@ def test_a_row_group_begins_with_its_first_page(options: dict[str, Any], threads
         assert offsets[0] == 4
 
 
-def test_the_last_row_group_has_room() -> None:
+@pytest.mark.parametrize("limit", [MOST_ROW_GROUPS, MOST_ENCRYPTED_ROW_GROUPS])
+def test_the_last_row_group_has_room(limit: int) -> None:
     schema = ParquetSchema.of([("a", ColumnType(Type.INT32), False)])
-    row_groups = RowGroups(open_sink(io.BytesIO()), schema, None)
-    assert row_groups.next_ordinal(MOST_ROW_GROUPS) == 0
-    with pytest.raises(fastpq.LimitError, match="32768 row groups"):
-        row_groups.next_ordinal(MOST_ROW_GROUPS + 1)
+    encryption = None if limit == MOST_ROW_GROUPS else FileEncryptionProperties(KEY)
+    row_groups = RowGroups(open_sink(io.BytesIO()), schema, encryption)
+    assert row_groups.next_ordinal(limit) == 0
+    with pytest.raises(fastpq.LimitError, match=f"{limit:,} row groups"):
+        row_groups.next_ordinal(limit + 1)
 
 
 def write(out: io.BytesIO) -> None:
@@ -96,9 +117,9 @@ def test_each_chunk_has_one_cipher(make: Callable[[io.BytesIO], None], monkeypat
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (NESTED.drop_columns("map"), "3 columns, not 4"),
-        (NESTED.rename_columns(["flat", "list", "struct", "other"]), "is not"),
-        (NESTED.set_column(1, "list", pa.array([["x"], None, []], pa.list_(pa.string()))), "is not"),
+        (NESTED.drop_columns("map"), "it lacks 'map'"),
+        (NESTED.rename_columns(["flat", "list", "struct", "other"]), "it lacks 'map'"),
+        (NESTED.set_column(1, "list", pa.array([["x"], None, []], pa.list_(pa.string()))), "does not fit"),
     ],
     ids=["missing", "renamed", "retyped"],
 )

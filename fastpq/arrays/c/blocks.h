@@ -1,4 +1,4 @@
-/* Large blocks of memory from the operating system, page-aligned for offering whole pages back. */
+/* Large memory blocks from the operating system. They are page-aligned, so that whole pages can be given back. */
 #ifndef FASTPQ_BLOCKS_H
 #define FASTPQ_BLOCKS_H
 
@@ -10,7 +10,7 @@
 #define FASTPQ_HUGE_PAGE ((size_t)2 << 20)
 #define FASTPQ_PAGE ((size_t)4 << 10)
 
-/* The debug build takes every block from malloc at its exact size, where the address sanitizer watches its ends. */
+/* The debug build takes every block from malloc in its exact size, so that the address sanitizer sees accesses past its ends. */
 #ifdef FASTPQ_DEBUG
 #define FASTPQ_BLOCKS_ARE_KEPT 0
 #else
@@ -26,7 +26,7 @@ static inline void *block_allocate(size_t size) {
     return block;
 }
 
-/* The kernel may take the pages of an idle block when memory is short; until then the pages need no clearing. */
+/* Offer an idle block's pages to the kernel, which may take them when memory is short. Until then they need no clearing. */
 static inline void block_offer(void *block, size_t size) {
 #ifdef MADV_FREE
     madvise(block, size & ~(FASTPQ_PAGE - 1), MADV_FREE);
@@ -36,8 +36,8 @@ static inline void block_offer(void *block, size_t size) {
 #endif
 }
 
-/* Gives the whole pages among size bytes of a block back to the operating system; the bytes may be written again. Returns the number
- * of bytes given back. */
+/* Give the whole pages within a block's size bytes back to the operating system. The bytes may be written again. Return how many
+ * bytes were given back. */
 static inline size_t block_drop(void *data, size_t size) {
     const size_t before = (size_t)(-(uintptr_t)data) & (FASTPQ_PAGE - 1);
     const size_t whole = size < before ? 0 : (size - before) & ~(FASTPQ_PAGE - 1);

@@ -1,4 +1,4 @@
-/* Code points to UTF-8, and short texts of ASCII. */
+/* Conversion from code points to UTF-8, and a test for ASCII. */
 #ifndef FASTPQ_TEXT_H
 #define FASTPQ_TEXT_H
 
@@ -6,22 +6,22 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Whether all bytes are below 0x80. */
+/* Return whether all bytes are below 0x80. */
 static inline int text_is_ascii(const uint8_t *data, size_t size) {
-    uint64_t seen = 0, word;
+    uint64_t bits = 0, word;
     if (size < 8) {
-        for (size_t i = 0; i < size; i++) seen |= data[i];
-        return (seen & 0x80) == 0;
+        for (size_t i = 0; i < size; i++) bits |= data[i];
+        return (bits & 0x80) == 0;
     }
     for (size_t i = 0; i + 8 < size; i += 8) {
         memcpy(&word, data + i, 8);
-        seen |= word;
+        bits |= word;
     }
     memcpy(&word, data + size - 8, 8);
-    return ((seen | word) & UINT64_C(0x8080808080808080)) == 0;
+    return ((bits | word) & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* Bytes of code points in UTF-8; -1 where one is a surrogate or no code point. */
+/* Return how many bytes code points take as UTF-8, or -1 if one is a surrogate or too large. */
 static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
     int64_t total = 0;
     for (size_t i = 0; i < size; i++) {
@@ -32,7 +32,7 @@ static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
     return total;
 }
 
-/* Writes as many bytes as ucs4_utf8_size() says and returns their number. */
+/* Write code points as UTF-8, and return how many bytes were written. ucs4_utf8_size() tells this number in advance. */
 static inline size_t ucs4_to_utf8(const uint32_t *text, size_t size, uint8_t *out) {
     uint8_t *at = out;
     for (size_t i = 0; i < size; i++) {

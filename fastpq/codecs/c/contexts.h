@@ -1,4 +1,5 @@
-/* Contexts of a compression library kept between calls: making one takes longer than a page, and no two threads may share one. */
+/* A pool with contexts for a compression library. To make a context takes longer than to use it for a page, so contexts are
+ * reused. Two threads may not use the same context at the same time. */
 #ifndef FASTPQ_CONTEXTS_H
 #define FASTPQ_CONTEXTS_H
 
@@ -12,7 +13,7 @@ typedef struct {
 
 typedef void (*release_context)(void *context);
 
-/* A context for one thread, or NULL where none is kept. */
+/* Returns a context for one thread, or NULL if the pool is empty. */
 static void *context_take(context_pool *pool) {
     for (int i = 0; i < KEPT_CONTEXTS; i++) {
         void *context = __atomic_exchange_n(&pool->kept[i], NULL, __ATOMIC_ACQUIRE);
@@ -21,7 +22,7 @@ static void *context_take(context_pool *pool) {
     return NULL;
 }
 
-/* Keeps a context, or releases the context where the pool is full. */
+/* Puts a context back, or releases it if the pool is full. */
 static void context_give(context_pool *pool, void *context, release_context release) {
     for (int i = 0; i < KEPT_CONTEXTS; i++) {
         void *empty = NULL;
@@ -30,7 +31,7 @@ static void context_give(context_pool *pool, void *context, release_context rele
     release(context);
 }
 
-/* Releases all contexts kept. */
+/* Releases all contexts in the pool. */
 static void contexts_release(context_pool *pool, release_context release) {
     for (void *context = context_take(pool); context != NULL; context = context_take(pool)) release(context);
 }

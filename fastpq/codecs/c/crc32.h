@@ -1,4 +1,4 @@
-/* CRC-32 by libdeflate, where setup.py found its header (FASTPQ_LIBDEFLATE). */
+/* CRC-32 by libdeflate, if setup.py found its header (FASTPQ_LIBDEFLATE). */
 #ifndef FASTPQ_CRC32_H
 #define FASTPQ_CRC32_H
 

@@ -1,7 +1,8 @@
-/* The raw format of Snappy (format_description.txt of google/snappy): a length, then literals and copies.
+/* Reads and writes Snappy's raw format (format_description.txt in google/snappy): a length, then elements. An element is a
+ * literal or a copy. It begins with a tag.
  *
- * Both ways have a loop for the middle of a page, where whole words may be loaded and stored past the end of an element, and a
- * bounded loop for its last bytes.
+ * A fast loop handles a page's middle, where whole words may be loaded and stored past an element's end. A loop that checks all
+ * bounds handles its last bytes.
  */
 #ifndef FASTPQ_SNAPPY_H
 #define FASTPQ_SNAPPY_H
@@ -13,25 +14,27 @@
 enum { SNAPPY_BROKEN = -1, SNAPPY_TOO_LONG = -2 };
 
 enum {
-    IN_SLACK = 72,   /* bytes loaded from the begin of an element at most */
-    OUT_SLACK = 80,  /* bytes stored from the begin of an element at most */
-    SHORT = 16,      /* bytes of the elements that need one load and store: nearly all */
-    INLINE = 60,     /* longest literal with its length in the tag */
-    BEHIND = 256,    /* bytes produced by the bounded loop first: literals have this offset in the table of the fast loop */
-    RARE = 0x80,     /* flag of copies with offsets of four bytes, above every length */
-    BLOCK = 1 << 16, /* bytes compressed at a time; offsets within fit into 16 bits */
+    IN_SLACK = 72,   /* bytes: most that are loaded from where an element begins */
+    OUT_SLACK = 80,  /* bytes: most that are stored from where an element begins */
+    SHORT = 16,      /* bytes: most for an element that needs one load and one store. Nearly all elements do. */
+    INLINE = 60,     /* bytes: the longest literal that has its length in the tag */
+    BEHIND = 256,    /* bytes that the bounded loop writes first. The fast loop's table has this as the offset of literals. */
+    RARE = 0x80,     /* a flag above every length. It marks copies that have offsets with four bytes. */
+    BLOCK = 1 << 16, /* bytes that are compressed together. Offsets within a block fit into 16 bits. */
     TABLE_BITS = 14,
-    MARGIN = 15, /* last bytes of a block, never searched for matches */
+    NEAR = 16,   /* bytes behind an element in which nearly all matches begin */
+    MARGIN = 15, /* bytes at a block's end that are never searched for matches */
 };
 
-/* Of each tag: bytes of the element as stored, without the bytes of literals over INLINE */
+/* For each tag: how many bytes the stored element has. A literal over INLINE counts without its bytes. */
 #define FASTPQ_ROW(f, i) f(i), f((i) + 1), f((i) + 2), f((i) + 3), f((i) + 4), f((i) + 5), f((i) + 6), f((i) + 7)
 #define FASTPQ_BLOCK(f, i) FASTPQ_ROW(f, i), FASTPQ_ROW(f, (i) + 8), FASTPQ_ROW(f, (i) + 16), FASTPQ_ROW(f, (i) + 24)
 #define FASTPQ_TAGS(f)                                                                      \
     {FASTPQ_BLOCK(f, 0),   FASTPQ_BLOCK(f, 32),  FASTPQ_BLOCK(f, 64),  FASTPQ_BLOCK(f, 96), \
      FASTPQ_BLOCK(f, 128), FASTPQ_BLOCK(f, 160), FASTPQ_BLOCK(f, 192), FASTPQ_BLOCK(f, 224)}
 #define FASTPQ_STEP(tag) (((tag) & 3) == 0 ? ((tag) >> 2) + 2 : ((tag) & 3) == 1 ? 2 : ((tag) & 3) == 2 ? 3 : 5)
-/* Uncompressed length with the flag RARE; above these eight bits the high bits of an offset of 11 bits, or BEHIND */
+/* For each tag: the uncompressed length with the flag RARE in the low eight bits. Above them are the high bits of an 11-bit
+ * offset, or BEHIND for a literal. */
 #define FASTPQ_LENGTH(tag)                                                \
     (((tag) & 3) == 1 ? (4 + ((tag) >> 2 & 7)) | ((tag) >> 5) << 8        \
                       : (((tag) >> 2) + 1) | (((tag) & 3) == 0   ? BEHIND \
@@ -74,7 +77,7 @@ static inline void copy_8(uint8_t *out, const uint8_t *from) {
     memcpy(out, &value, 8);
 }
 
-/* The ranges may overlap where from is before out: all 16 bytes are loaded first. */
+/* Copies 16 bytes. The ranges may overlap, because all bytes are loaded before one is stored. */
 static inline void copy_16(uint8_t *out, const uint8_t *from) {
     struct {
         uint8_t bytes[16];
@@ -87,7 +90,7 @@ static inline void copy_64(uint8_t *out, const uint8_t *from) {
     for (int i = 0; i < 64; i += 16) copy_16(out + i, from + i);
 }
 
-/* The size of the varint at the begin, or 0 for none of at most 32 bits. */
+/* Reads a stream's first varint to *length. Returns the varint's size in bytes, or 0 if it is broken or has more than 32 bits. */
 static inline size_t snappy_preamble(const uint8_t *in, size_t size, uint64_t *length) {
     uint64_t value = 0;
     for (size_t i = 0; i < 5 && i < size; i++) {
@@ -106,7 +109,8 @@ typedef struct {
     const uint8_t *target;
 } snappy_place;
 
-/* An element that is no SHORT one, or a copy of itself; IN_SLACK and OUT_SLACK bytes are there. Returns 0 for a broken one. */
+/* Decompresses an element that snappy_short_elements cannot: it is longer than SHORT, or a copy that overlaps its own output.
+ * IN_SLACK and OUT_SLACK bytes must be there. Returns 0 for a broken element. */
 static inline int snappy_long_element(snappy_place *at) {
     uint32_t tag = *at->in++, entry = snappy_lengths[tag];
     size_t length = entry & (RARE - 1), offset;
@@ -133,7 +137,7 @@ static inline int snappy_long_element(snappy_place *at) {
     if (offset >= SHORT) {
         copy_64(out, from);
     } else {
-        /* a pattern: each copy doubles the distance, until eight bytes are apart */
+        /* A repeating pattern: each copy doubles the distance, until it is at least eight bytes. */
         for (; offset < 8; offset *= 2) {
             copy_8(out, from);
             out += offset;
@@ -145,7 +149,7 @@ static inline int snappy_long_element(snappy_place *at) {
     return 1;
 }
 
-/* The next element with every bound checked; returns 0 for a broken one. */
+/* Decompresses the next element, and checks every bound. Returns 0 for a broken element. */
 static inline int snappy_last_element(snappy_place *at) {
     uint32_t tag = *at->in++, entry = snappy_lengths[tag], trailer = 0, i;
     size_t length = entry & (RARE - 1), offset, left = (size_t)(at->in_end - at->in), j;
@@ -167,7 +171,8 @@ static inline int snappy_last_element(snappy_place *at) {
     return 1;
 }
 
-/* SHORT elements, as long as the place has room for whole words, up to the next other element. */
+/* Decompresses elements up to SHORT bytes. Stops before a longer element, a broken element or a repeating pattern. Also stops as
+ * soon as there is no room for whole words. */
 static inline void snappy_short_elements(snappy_place *at) {
     const uint8_t *in = at->in, *last_in = at->in_end - IN_SLACK, *target = at->target;
     uint8_t *out = at->out, *last_out = at->out_end - OUT_SLACK;
@@ -177,10 +182,11 @@ static inline void snappy_short_elements(snappy_place *at) {
         size_t length = entry & 0xff, offset = (entry >> 8 << 8) + (load_4(in + 1) & snappy_offset_masks[kind]);
         const uint8_t *literal = in + 1, *after_literal = in + 2 + (tag >> 2), *from = out - offset, *next = in + 1 + kind;
         if (__builtin_expect(length > SHORT, 0)) break;
-        if (__builtin_expect(offset < length, 0)) break; /* a pattern; a literal's offset is BEHIND */
+        if (__builtin_expect(offset < length, 0)) break; /* a repeating pattern. A literal's offset is BEHIND. */
         if (__builtin_expect(offset > (size_t)(out - target), 0)) break;
-        /* One path for literals and copies: a branch between them would be mispredicted at every other element, and a look-up of
-         * the next element's place would take longer than all else in the loop. GCC makes a branch of the conditional. */
+        /* Literals and copies take the same path. The processor would mispredict a branch between them at every other element. A
+         * table look-up for the next element's place would take longer than the rest of the loop. The assembly is needed because
+         * GCC turns the conditional expressions into a branch. */
 #if defined(__x86_64__)
         __asm__("test $3, %b4\n\tcmove %2, %0\n\tcmove %3, %1"
                 : "+&r"(next), "+r"(from)
@@ -202,8 +208,9 @@ static inline int snappy_has_slack(const snappy_place *at) {
     return at->in_end - at->in >= IN_SLACK && at->out_end - at->out >= OUT_SLACK;
 }
 
-/* Decompresses a stream of size bytes to target, of room bytes. Returns the length stated by the stream; bytes are written where
- * this is room. SNAPPY_BROKEN or SNAPPY_TOO_LONG for other streams. */
+/* Decompresses a stream with size bytes to target, which has room bytes. Returns the length that the stream states. Writes bytes
+ * only if this length is room: for a smaller one, it only returns the length. Returns SNAPPY_TOO_LONG for a larger one, and
+ * SNAPPY_BROKEN for a broken stream. */
 static int64_t snappy_decode(const uint8_t *stream, size_t size, uint8_t *target, size_t room) {
     uint64_t stated = 0;
     size_t head = snappy_preamble(stream, size, &stated);
@@ -221,7 +228,7 @@ static int64_t snappy_decode(const uint8_t *stream, size_t size, uint8_t *target
     return at.out == at.out_end ? (int64_t)room : SNAPPY_BROKEN;
 }
 
-/* A literal; whole words: SHORT bytes may be loaded and stored. */
+/* Writes a literal, and returns where it ends. whole_words: SHORT bytes may be loaded and stored, even if it is shorter. */
 static inline uint8_t *snappy_literal(uint8_t *out, const uint8_t *from, size_t length, int whole_words) {
     size_t less = length - 1;
     if (whole_words && length <= SHORT) {
@@ -240,7 +247,7 @@ static inline uint8_t *snappy_literal(uint8_t *out, const uint8_t *from, size_t 
     return out + length;
 }
 
-/* Copies of a match; up to four bytes are stored at a time. */
+/* Writes a match as copies, and returns where they end. Four bytes are stored at a time, even if a copy is shorter. */
 static inline uint8_t *snappy_copy(uint8_t *out, size_t offset, size_t length) {
     while (__builtin_expect(length > 64, 0)) {
         size_t part = length < 68 ? 60 : 64; /* leaves at least the four bytes of the shortest copy */
@@ -257,7 +264,7 @@ static inline uint8_t *snappy_copy(uint8_t *out, size_t offset, size_t length) {
 
 static inline uint32_t snappy_hash(uint32_t word, int shift) { return (word * 0x9E3779B1u) >> shift; }
 
-/* Equal bytes at the begin of two words with this difference, which is not 0. */
+/* Returns how many first bytes two words have in common. `different` is their bitwise difference, which is not 0. */
 static inline size_t snappy_equal_bytes(uint64_t different) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     return (size_t)__builtin_clzll(different) >> 3;
@@ -266,7 +273,8 @@ static inline size_t snappy_equal_bytes(uint64_t different) {
 #endif
 }
 
-/* The number of equal bytes at both places behind the first eight, the second before end. */
+/* Returns how many bytes are equal from before and from `from` on. The first eight are known to be equal. No byte behind end is
+ * read from the second place. */
 static inline size_t snappy_match(const uint8_t *before, const uint8_t *from, const uint8_t *end) {
     const uint8_t *begin = from;
     for (before += 8, from += 8; end - from >= 8; before += 8, from += 8) {
@@ -277,7 +285,24 @@ static inline size_t snappy_match(const uint8_t *before, const uint8_t *from, co
     return (size_t)(from - begin);
 }
 
-/* Compresses a block of at most BLOCK bytes; the table has room for positions of 2^TABLE_BITS hashes. */
+/* Looks for a match at each of the next NEAR bytes. Returns how many bytes are before it, and sets `before` to the earlier place of
+ * its bytes. Returns NEAR if there is none. */
+static inline size_t snappy_near_match(const uint8_t *block, const uint8_t *at, uint16_t *table, int shift,
+                                       const uint8_t **before) {
+    for (size_t group = 0; group < NEAR; group += 4) {
+        uint64_t words = load_8(at + group); /* holds the four words that begin at the group's bytes */
+        for (size_t i = group; i < group + 4; i++, words >>= 8) {
+            const uint32_t hash = snappy_hash((uint32_t)words, shift);
+            *before = block + table[hash];
+            table[hash] = (uint16_t)(at + i - block);
+            if (load_4(*before) == (uint32_t)words) return i;
+        }
+    }
+    return NEAR;
+}
+
+/* Compresses a block with at most BLOCK bytes, and returns where the output ends. table has room for 2^TABLE_BITS positions, one
+ * for each hash. */
 static uint8_t *snappy_encode_block(const uint8_t *block, size_t size, uint8_t *out, uint16_t *table) {
     const uint8_t *at = block, *next = block, *end = block + size;
     int bits = 8;
@@ -289,8 +314,15 @@ static uint8_t *snappy_encode_block(const uint8_t *block, size_t size, uint8_t *
         at++;
         for (;;) {
             const uint8_t *before;
-            uint32_t skipped = 32; /* 32 misses, then every second byte is searched, and so on: for bytes without matches */
-            for (;; at += skipped++ >> 5) {
+            /* After 32 misses every second byte is searched. The steps soon become larger, to be fast if nothing matches. */
+            uint32_t skipped = 32;
+            if (last - at >= NEAR) {
+                const size_t literal = snappy_near_match(block, at, table, shift, &before);
+                at += literal;
+                if (literal < NEAR) goto match;
+                skipped += NEAR;
+            }
+            for (;; at += skipped >> 5, skipped += skipped >> 5) {
                 uint32_t word, hash;
                 if (at >= last) goto rest;
                 word = load_4(at);
@@ -299,7 +331,8 @@ static uint8_t *snappy_encode_block(const uint8_t *block, size_t size, uint8_t *
                 table[hash] = (uint16_t)(at - block);
                 if (load_4(before) == word) break;
             }
-            if (at > next) out = snappy_literal(out, next, (size_t)(at - next), 1);
+        match:
+            out = snappy_literal(out, next, (size_t)(at - next), 1);
             for (;;) {
                 uint64_t different = load_8(before) ^ load_8(at), words;
                 size_t length = different ? snappy_equal_bytes(different) : snappy_match(before, at, end);
@@ -321,7 +354,7 @@ rest:
     return next < end ? snappy_literal(out, next, (size_t)(end - next), 0) : out;
 }
 
-/* Compresses size bytes, below 2^32, to out, of size + size / 6 + 32 bytes; returns the bytes written. */
+/* Compresses size bytes, fewer than 2^32, to out, which has size + size / 6 + 32 bytes. Returns how many bytes it wrote. */
 static int64_t snappy_encode(const uint8_t *data, size_t size, uint8_t *out) {
     uint16_t table[1 << TABLE_BITS];
     uint8_t *begin = out;

@@ -1,29 +1,29 @@
-/* Level entries of nested columns -> slots of one layer. One byte a level. */
+/* Turns the levels of nested columns into the slots of one layer. A level is one byte. */
 #ifndef FASTPQ_ASSEMBLY_H
 #define FASTPQ_ASSEMBLY_H
 
 #include <stdint.h>
 
-/* Entries of one block: loops over a block have no branches, so that the compiler vectorises the loops. */
+/* Entries in a block. Loops over a block have no branches, so that the compiler vectorises them. */
 enum { LEVEL_BLOCK = 64 };
 
-/* The number of leading entries up to the end of the first `rows` rows; *begun is set to the number of rows begun among the
-   entries. Entries before the first begin of a row belong to an earlier row. */
+/* Returns how many entries come before the end of the first `rows` rows that begin here, and sets *begun to how many rows begin
+   among them. The first entries may continue an earlier row: these entries are counted, but their row is not. */
 static inline int64_t entries_of_rows(const uint8_t *repetition, int64_t count, int64_t rows, int64_t *begun) {
-    int64_t found = 0, i = 0;
+    int64_t rows_begun = 0, i = 0;
     for (; i + LEVEL_BLOCK <= count; i += LEVEL_BLOCK) {
         uint8_t begin = 0;
         for (int j = 0; j < LEVEL_BLOCK; j++) begin += repetition[i + j] == 0;
-        if (found + begin > rows) break;
-        found += begin;
+        if (rows_begun + begin > rows) break;
+        rows_begun += begin;
     }
     for (; i < count; i++) {
         if (repetition[i] == 0) {
-            if (found == rows) break;
-            found++;
+            if (rows_begun == rows) break;
+            rows_begun++;
         }
     }
-    *begun = found;
+    *begun = rows_begun;
     return i;
 }
 
@@ -34,13 +34,13 @@ static inline int64_t count_equal(const uint8_t *levels, int64_t count, uint8_t 
 }
 
 static inline int64_t count_at_least(const uint8_t *levels, int64_t count, uint8_t level) {
-    int64_t reached = 0;
-    for (int64_t i = 0; i < count; i++) reached += levels[i] >= level;
-    return reached;
+    int64_t matches = 0;
+    for (int64_t i = 0; i < count; i++) matches += levels[i] >= level;
+    return matches;
 }
 
-/* Whether the levels contradict each other: an entry with an element of the list of the entry before, where one of the two entries
-   has no element. `before` is the definition level of the entry before the first. */
+/* Returns whether levels contradict each other: an entry continues the list that the entry before it is in, but one of the two
+   has no element. `before` is the definition level that the last entry before these has. */
 static inline int contradicts(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                               uint8_t element_definition, uint8_t before) {
     uint8_t bad =
@@ -51,7 +51,7 @@ static inline int contradicts(const uint8_t *definition, const uint8_t *repetiti
     return bad;
 }
 
-/* Writes a flag for each slot of a leaf or a struct, 1 where valid; flags holds count + 1 bytes. Returns the number of slots. */
+/* Writes a flag for each slot in a leaf or a struct: 1 if it is valid. flags has count + 1 bytes. Returns the slot count. */
 static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                                  uint8_t slot_definition, uint8_t valid_definition, uint8_t *flags) {
     int64_t slots = 0, i = 0;
@@ -74,8 +74,8 @@ static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repet
     return slots;
 }
 
-/* Writes the index of the first element and a flag, 1 where valid, for each slot of a list. offsets and flags hold count + 1
-   entries; *elements, the number of elements so far, is increased. Returns the number of slots. */
+/* Writes where each list slot's elements start, and a flag: 1 if the slot is valid. offsets and flags have room for count + 1
+   slots. Increases *elements, the element count so far. Returns the slot count. */
 static inline int64_t list_slots(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                                  uint8_t slot_definition, uint8_t valid_definition, uint8_t element_definition, int32_t *offsets,
                                  uint8_t *flags, int64_t *elements) {

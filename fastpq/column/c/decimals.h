@@ -1,4 +1,4 @@
-/* Range checks of decimals: little-endian two's complement integers of 4, 8, 16 or 32 bytes. */
+/* Range checks for decimals: little-endian two's complement integers with 4, 8, 16 or 32 bytes. */
 #ifndef FASTPQ_DECIMALS_H
 #define FASTPQ_DECIMALS_H
 
@@ -8,10 +8,10 @@
 
 #include "../../encodings/c/clones.h"
 
-/* The largest number of `digits` digits, in 64-bit words, the lowest first. */
+/* Sets limit to the largest number with `digits` digits, as 64-bit words, the lowest first. */
 static inline void largest_decimal(int digits, uint64_t limit[4]) {
     memset(limit, 0, 4 * sizeof(uint64_t));
-    for (; digits > 0; digits--) { /* ten times as much, and nine more */
+    for (; digits > 0; digits--) { /* ten times the number, and nine more */
         unsigned __int128 carry = 9;
         for (int word = 0; word < 4; word++) {
             carry += (unsigned __int128)limit[word] * 10;
@@ -43,7 +43,7 @@ FASTPQ_CLONES static int decimals_fit_8(const uint8_t *values, int64_t count, in
     return low >= -limit && high <= limit;
 }
 
-/* -limit <= value <= limit is value + limit <= 2 * limit in unsigned arithmetic; 10^38 and 10^76 leave room for the double. */
+/* -limit <= value <= limit is the same as value + limit <= 2 * limit in unsigned arithmetic, which has room for 2 * 10^38. */
 static inline int decimals_fit_16(const uint8_t *values, int64_t count, unsigned __int128 limit) {
     int fit = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -58,7 +58,7 @@ static inline int decimals_fit_32(const uint8_t *values, int64_t count, const ui
     for (int64_t i = 0; i < count; i++) {
         uint64_t value[4];
         unsigned __int128 sum = 0;
-        int order = 0; /* of value + limit and twice the limit, by the highest unequal word */
+        int order = 0; /* compares value + limit to twice the limit, by the highest unequal word */
         uint64_t carried = 0;
         memcpy(value, values + 32 * i, 32);
         for (int word = 0; word < 4; word++) {
@@ -81,6 +81,32 @@ static inline int decimals_fit(const uint8_t *values, size_t width, int64_t coun
         case 32: return decimals_fit_32(values, count, limit);
     }
     return 0;
+}
+
+FASTPQ_CLONES static void extend_decimals_4(const uint8_t *stored, int64_t count, uint8_t *out) {
+    for (int64_t i = 0; i < count; i++) {
+        int32_t value;
+        int64_t words[2];
+        memcpy(&value, stored + 4 * i, 4);
+        words[0] = value;
+        words[1] = words[0] >> 63;
+        memcpy(out + 16 * i, words, 16);
+    }
+}
+
+FASTPQ_CLONES static void extend_decimals_8(const uint8_t *stored, int64_t count, uint8_t *out) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t words[2];
+        memcpy(words, stored + 8 * i, 8);
+        words[1] = words[0] >> 63;
+        memcpy(out + 16 * i, words, 16);
+    }
+}
+
+/* Extends the signs of `count` values with `size` bytes, which is 4 or 8, to 16 bytes. */
+static inline void extend_decimals(const uint8_t *stored, size_t size, int64_t count, uint8_t *out) {
+    if (size == 4) extend_decimals_4(stored, count, out);
+    else extend_decimals_8(stored, count, out);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* Range checks of times of day: integers of 4 or 8 bytes, from 0 to the ticks of a day, exclusive. */
+/* Range checks for times of day. They are integers with 4 or 8 bytes, at least 0 and less than the ticks in a day. */
 #ifndef FASTPQ_TIMES_H
 #define FASTPQ_TIMES_H
 
@@ -8,7 +8,7 @@
 
 #include "../../encodings/c/clones.h"
 
-/* A negative number is a large one without its sign. */
+/* Values are read as unsigned integers here, so that a negative number is a large one. */
 #define FASTPQ_TIMES_FIT(NAME, TICKS)                                                  \
     FASTPQ_CLONES static int NAME(const uint8_t *values, int64_t count, TICKS ticks) { \
         TICKS outside = 0;                                                             \

@@ -1,7 +1,8 @@
-/* ALP (AlpEncoding.md): floats as integers times a power of ten; the integers less their smallest are bit-packed.
+/* ALP (AlpEncoding.md): floats as integers times a power of ten. The smallest integer is subtracted from all, and the differences
+ * are bit-packed.
  *
- * Decoding is normative to the last bit: two multiplications in the type's own precision, by constants correctly rounded by the
- * compiler. Nothing here may be compiled with -ffast-math.
+ * The specification fixes every decoded bit. A value needs two multiplications in its own precision, by constants that the
+ * compiler rounds correctly. Nothing here may be compiled with -ffast-math.
  */
 #ifndef FASTPQ_ALP_H
 #define FASTPQ_ALP_H
@@ -12,8 +13,8 @@
 #include "bitpack.h"
 #include "clones.h"
 
-#define FASTPQ_ALP_EXPONENT32 10 /* greatest exponent of floats */
-#define FASTPQ_ALP_EXPONENT64 18 /* greatest exponent of doubles */
+#define FASTPQ_ALP_EXPONENT32 10 /* greatest exponent for floats */
+#define FASTPQ_ALP_EXPONENT64 18 /* greatest exponent for doubles */
 #define FASTPQ_ALP_VECTOR 1024   /* values in a written vector */
 
 static const float alp_tens32[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
@@ -36,8 +37,8 @@ FASTPQ_ALP_VALUES(alp_values64, uint64_t, uint64_t, int64_t, double)
 FASTPQ_ALP_VALUES(alp_values64_any, uint32_t, uint64_t, int64_t, double)
 #undef FASTPQ_ALP_VALUES
 
-/* As alp_values64_any, for a base of magnitude below 2^52. The sum of base and delta is then exact as a double, and the 32-bit
- * deltas are converted to doubles by vectors; few processors convert vectors of 64-bit integers. */
+/* Like alp_values64_any, for a base between -2^52 and 2^52, so that base + delta is exact as a double. Vector instructions
+ * convert the 32-bit deltas to doubles. Few processors have such instructions for 64-bit integers. */
 FASTPQ_CLONES static void alp_values64_exact(const uint32_t *deltas, int64_t count, double base, double ten, double tenth,
                                              uint8_t *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -56,8 +57,8 @@ static inline void alp_values64_narrow(const uint32_t *deltas, int64_t count, ui
 
 #define FASTPQ_ALP_GROUPS 8 /* groups of 32 values unpacked at a time */
 
-/* Decodes the values [first, first + count) of a vector, of size bytes each, without patching exceptions. in is the first of the
- * vector's packed deltas of `width` bits; `available` bytes may be read from in on, further bytes count as zero. */
+/* Decodes a vector's values [first, first + count) to size bytes each. The caller overwrites the exceptions. The packed deltas
+ * start at in, and have `width` bits each. `available` bytes are readable there, and all bytes behind them count as zero. */
 static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, int64_t count, int width, uint64_t base,
                          int exponent, int factor, size_t size, uint8_t *out) {
     uint8_t padded[FASTPQ_ALP_GROUPS * 4 * 64 + FASTPQ_UNPACK64_SLACK];
@@ -87,8 +88,8 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
     }
 }
 
-/* Converts count values to integers and sets exceptional[i] to 1 for each value not restored by its integer, bit for bit; returns
- * the number of exceptional values. Adding and subtracting MAGIC, 1.5 * 2^(digits of the mantissa - 1), rounds to the nearest integer. */
+/* Converts count values to integers. Sets exceptional[i] to 1 if the integer does not restore every bit in the value. Returns how
+ * many such exceptions there are. MAGIC is 1.5 * 2^(mantissa digits - 1). Adding and subtracting it rounds to an integer. */
 #define FASTPQ_ALP_INTEGERS(NAME, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS, WHOLE, INTEGER)                            \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor, UNSIGNED *integers, \
                                       uint8_t *exceptional) {                                                             \
@@ -110,15 +111,17 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
         return exceptions;                                                                                                \
     }
 
-/* The value of the stored integer: the sum of MAGIC and a number below -2^22 may end in a half. */
+/* Returns the whole number that the integer stores. It may differ from `rounded`: if a number is below -2^22, its sum with MAGIC
+ * can end in a half. */
 static inline float alp_whole32(float rounded) { return (float)(int32_t)rounded; }
 
 static inline uint32_t alp_integer32(float rounded) { return (uint32_t)(int32_t)rounded; }
 
-/* Within LIMIT all sums with MAGIC are integers. */
+/* Returns the number unchanged, because below LIMIT every sum with MAGIC is an integer. */
 static inline double alp_whole64(double rounded) { return rounded; }
 
-/* The integer in a double below 2^51, from the low bits of its sum with MAGIC: few processors convert vectors to 64-bit integers. */
+/* Returns a double below 2^51 as an integer, which is in the low bits of its sum with MAGIC. Few processors can convert vectors
+ * to int64. */
 static inline uint64_t alp_integer64(double rounded) {
     const double magic = 6755399441055744.0, sum = rounded + magic;
     uint64_t bits, bits_of_magic;
@@ -133,7 +136,7 @@ FASTPQ_ALP_INTEGERS(alp_integers64, uint64_t, double, 6755399441055744.0, 225179
                     alp_whole64, alp_integer64)
 #undef FASTPQ_ALP_INTEGERS
 
-/* Writes the places of the exceptional values among count values; returns their number. positions has room for eight more. */
+/* Writes where the exceptions are among count values, and returns how many there are. positions has room for eight more. */
 static int64_t alp_positions(const uint8_t *exceptional, int64_t count, uint16_t *positions) {
     int64_t size = 0, i = 0;
     for (; i + 8 <= count; i += 8) {
@@ -152,8 +155,8 @@ static int64_t alp_positions(const uint8_t *exceptional, int64_t count, uint16_t
     return size;
 }
 
-/* Replaces the integers of exceptions by the first unexceptional integer, then subtracts the smallest integer from all integers;
- * returns the smallest. *bits is the bitwise OR of the differences. */
+/* Replaces the integers for exceptions by the first other integer, then subtracts the smallest integer from all. Returns the
+ * smallest, and sets *bits to the bitwise OR of the differences. */
 #define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                                      \
     FASTPQ_CLONES static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) { \
         UNSIGNED placeholder = 0, all = 0;                                                                            \

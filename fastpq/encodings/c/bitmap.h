@@ -1,4 +1,4 @@
-/* Validity bitmaps, LSB first: counting, copying and merging bits, and moving values to and from the places of set bits. */
+/* Validity bitmaps, LSB first: counts, copies and merges bits, and moves values to where bits are set, and back. */
 #ifndef FASTPQ_BITMAP_H
 #define FASTPQ_BITMAP_H
 
@@ -13,8 +13,8 @@ static inline uint64_t load64(const uint8_t *p) {
     return word;
 }
 
-/* The 64 bits of a bitmap from bit `position` on. Bits beyond `limit`, the end of the bitmap, are zero; their bytes are not
- * read. */
+/* Returns 64 bits from a bitmap, from bit `position` on. The bitmap ends at bit `limit`: all later bits are zero, and their bytes
+ * are not read. */
 static inline uint64_t bits64(const uint8_t *bitmap, int64_t position, int64_t limit) {
     const int64_t byte = position >> 3, bytes = ((limit + 7) >> 3) - byte, left = limit - position;
     const int shift = (int)(position & 7);
@@ -29,14 +29,14 @@ static inline uint64_t bits64(const uint8_t *bitmap, int64_t position, int64_t l
     return left < 64 ? word & ((UINT64_C(1) << left) - 1) : word;
 }
 
-FASTPQ_CLONES static int64_t count_bits(const uint8_t *bitmap, int64_t offset, int64_t count) {
+FASTPQ_CLONES static int64_t bitmap_count(const uint8_t *bitmap, int64_t offset, int64_t count) {
     int64_t ones = 0;
     for (int64_t i = 0; i < count; i += 64) ones += __builtin_popcountll(bits64(bitmap, offset + i, offset + count));
     return ones;
 }
 
-/* ORs the low `count` (at most 64) bits of word into target at bit `offset`. All bytes are written atomically: other threads may
- * write the neighbouring bits of the first and last byte. */
+/* ORs the low `count` (at most 64) bits in word into target, from bit `offset` on. Every byte is written atomically, because
+ * other threads may write the neighbouring bits in the first and the last byte. */
 static inline void or_bits(uint8_t *target, int64_t offset, uint64_t word, int64_t count) {
     const int shift = (int)(offset & 7);
     uint8_t *byte = target + (offset >> 3);
@@ -48,8 +48,8 @@ static inline void or_bits(uint8_t *target, int64_t offset, uint64_t word, int64
         if ((uint8_t)word) __atomic_fetch_or(byte, (uint8_t)word, __ATOMIC_RELAXED);
 }
 
-static inline void merge_bits(uint8_t *target, int64_t offset, const uint8_t *source, int64_t count) {
-    if ((offset & 7) == 0 && count >= 8) { /* whole bytes belong to this caller alone */
+static inline void bitmap_merge(uint8_t *target, int64_t offset, const uint8_t *source, int64_t count) {
+    if ((offset & 7) == 0 && count >= 8) { /* no other thread writes whole bytes */
         const int64_t bytes = count >> 3;
         memcpy(target + (offset >> 3), source, (size_t)bytes);
         source += bytes;
@@ -62,7 +62,7 @@ static inline void merge_bits(uint8_t *target, int64_t offset, const uint8_t *so
     }
 }
 
-static inline void set_bits(uint8_t *target, int64_t offset, int64_t count) {
+static inline void bitmap_set_range(uint8_t *target, int64_t offset, int64_t count) {
     while (count && (offset & 7 || count < 8)) {
         int64_t step = 8 - (offset & 7);
         if (step > count) step = count;
@@ -74,8 +74,8 @@ static inline void set_bits(uint8_t *target, int64_t offset, int64_t count) {
     if (count & 7) or_bits(target, offset + (count & ~INT64_C(7)), (UINT64_C(1) << (count & 7)) - 1, count & 7);
 }
 
-/* Copies count bits from bit `offset` of source on to bit 0 of out; the padding bits of out's last byte become zero. */
-static inline void copy_bits(const uint8_t *source, int64_t offset, int64_t count, uint8_t *out) {
+/* Copies count bits in source, from bit `offset` on, to out, from its first bit on. Padding bits in the last byte are zero. */
+static inline void bitmap_copy(const uint8_t *source, int64_t offset, int64_t count, uint8_t *out) {
     for (int64_t i = 0; i < count; i += 64) {
         const uint64_t word = bits64(source, offset + i, offset + count);
         const int64_t bytes = (count - i + 7) / 8;
@@ -83,17 +83,17 @@ static inline void copy_bits(const uint8_t *source, int64_t offset, int64_t coun
     }
 }
 
-#define FASTPQ_RUN_BITS 56  /* most bits joined to the bits of a byte before, in one word */
-#define FASTPQ_RUN_BYTES 72 /* readable bytes that a short run asks for: its header, 63 groups of eight bits, and a word */
-#define FASTPQ_RUN_ROOM 576 /* bits that a short run asks for in the bitmap: 63 groups of eight bits, and a word */
+#define FASTPQ_RUN_BITS 56  /* most bits that a word holds behind the bits of an unfinished byte */
+#define FASTPQ_RUN_BYTES 72 /* readable bytes that a short run needs: its header, 63 groups of eight bits, and a word */
+#define FASTPQ_RUN_ROOM 576 /* bits that a short run needs in the bitmap: 63 groups of eight bits, and a word */
 
-/* Decodes runs of one-bit values (the RLE and bit-packing hybrid) to the bits from `done` on, at most count bits in all, and moves *in
- * on. Stops before the first run with a header of more than a byte, with more than FASTPQ_RUN_BITS equal values, that is damaged, or
- * is near the end of its bytes or of the bitmap. Returns the number of bits in the bitmap. */
+/* Decodes short runs with one-bit values (the RLE and bit-packing hybrid) to bitmap, behind its first `done` bits, and moves *in
+ * behind them. Stops before a run that is damaged or long. A long run has two header bytes, or more than FASTPQ_RUN_BITS equal
+ * values. Also stops near the end of the bytes or the bitmap, which ends at count bits. Returns how many bits the bitmap has. */
 static int64_t join_short_runs(const uint8_t **in, const uint8_t *end, uint8_t *bitmap, int64_t done, int64_t count) {
     const uint8_t *next = *in;
     uint8_t *out = bitmap + (done >> 3);
-    int used = (int)(done & 7); /* bits of the byte at out, held in `bits` */
+    int used = (int)(done & 7); /* how many bits the unfinished byte at out has. They are held in `bits`. */
     uint64_t bits = used ? *out & ((UINT64_C(1) << used) - 1) : 0;
     while (end - next >= FASTPQ_RUN_BYTES && count - done >= FASTPQ_RUN_ROOM) {
         const int header = next[0], size = header >> 1;
@@ -125,7 +125,7 @@ static int64_t join_short_runs(const uint8_t **in, const uint8_t *end, uint8_t *
     return done;
 }
 
-FASTPQ_CLONES static void bits_to_bytes(const uint8_t *bitmap, int64_t offset, int64_t count, uint8_t *out) {
+FASTPQ_CLONES static void bitmap_to_bytes(const uint8_t *bitmap, int64_t offset, int64_t count, uint8_t *out) {
     for (int64_t i = 0; i < count; i += 64) {
         const uint64_t word = bits64(bitmap, offset + i, offset + count);
         const int64_t step = count - i < 64 ? count - i : 64;
@@ -133,12 +133,12 @@ FASTPQ_CLONES static void bits_to_bytes(const uint8_t *bitmap, int64_t offset, i
     }
 }
 
-FASTPQ_CLONES static void bytes_to_bits(const uint8_t *flags, int64_t count, uint8_t *bitmap) {
+FASTPQ_CLONES static void bytes_to_bitmap(const uint8_t *flags, int64_t count, uint8_t *bitmap) {
     const uint64_t low = UINT64_C(0x7F7F7F7F7F7F7F7F);
     int64_t i = 0;
     for (; i + 8 <= count; i += 8) {
         const uint64_t word = load64(flags + i), ones = (((word & low) + low) | word) >> 7 & UINT64_C(0x0101010101010101);
-        bitmap[i >> 3] = (uint8_t)(ones * UINT64_C(0x0102040810204080) >> 56); /* bit 8 j of ones to bit j */
+        bitmap[i >> 3] = (uint8_t)(ones * UINT64_C(0x0102040810204080) >> 56); /* bit 8 j moves to bit j */
     }
     if (i < count) {
         uint8_t byte = 0;
@@ -147,11 +147,11 @@ FASTPQ_CLONES static void bytes_to_bits(const uint8_t *flags, int64_t count, uin
     }
 }
 
-/* The bits of a word that differ from the bit before; `before` is the bit before the first. */
+/* Returns a word with a bit set where a bit differs from the bit before it. `before` is the bit before the first one. */
 static inline uint64_t changed_bits(uint64_t word, uint64_t before) { return word ^ (word << 1 | before); }
 
-/* The number of runs of set bits among `count` bits from `offset` on. */
-FASTPQ_CLONES static int64_t count_runs(const uint8_t *bitmap, int64_t offset, int64_t count) {
+/* Returns how many runs of set bits there are among `count` bits from `offset` on. */
+FASTPQ_CLONES static int64_t bitmap_count_runs(const uint8_t *bitmap, int64_t offset, int64_t count) {
     int64_t runs = 0;
     uint64_t before = 0;
     for (int64_t i = 0; i < count; i += 64) {
@@ -162,9 +162,9 @@ FASTPQ_CLONES static int64_t count_runs(const uint8_t *bitmap, int64_t offset, i
     return runs;
 }
 
-/* Writes the first place of each run of set bits and the place behind the run; the bit at `offset` has the place `first`. Returns the
- * number of places. */
-FASTPQ_CLONES static int64_t find_runs(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t first, int64_t *places) {
+/* Writes for each run of set bits its first place, and the place behind it. The bit at `offset` has the place `first`. Returns
+ * how many places it wrote. */
+FASTPQ_CLONES static int64_t bitmap_runs(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t first, int64_t *places) {
     int64_t size = 0;
     uint64_t before = 0;
     for (int64_t i = 0; i < count; i += 64) {
@@ -179,11 +179,12 @@ FASTPQ_CLONES static int64_t find_runs(const uint8_t *bitmap, int64_t offset, in
 
 enum stretch { CLEAR_STRETCH = 0, SET_STRETCH = 1, MIXED_STRETCH = 2 };
 
-/* The number of bits in the first stretch of `count` bits from `offset` on, and the kind of the stretch. At least `least_clear` clear
- * bits (at most 64) or `least_set` set bits at the begin are a stretch of their own, as are all `count` bits if they are alike. A mixed
- * stretch ends before 64 clear bits and before `least_set` set bits, both counted from a multiple of 64 bits behind `offset`. */
-FASTPQ_CLONES static int64_t first_stretch(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t least_clear,
-                                           int64_t least_set, int *kind) {
+/* Finds the first stretch among `count` bits, from `offset` on. Returns how many bits it has, and sets its kind. At the start,
+ * `least_clear` clear bits (at most 64) or `least_set` set bits are a stretch. If all `count` bits are alike, they are one
+ * stretch. Otherwise the stretch is mixed. It ends before 64 clear bits or before `least_set` set bits, both counted in words of
+ * 64 bits from `offset` on. */
+FASTPQ_CLONES static int64_t bitmap_stretch(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t least_clear,
+                                            int64_t least_set, int *kind) {
     const int64_t end = offset + count;
     uint64_t word = bits64(bitmap, offset, end);
     int64_t size = 0, full = 0;
@@ -193,7 +194,7 @@ FASTPQ_CLONES static int64_t first_stretch(const uint8_t *bitmap, int64_t offset
         return word ? size + __builtin_ctzll(word) : count;
     }
     for (; size + 64 < count && word == UINT64_MAX; word = bits64(bitmap, offset + size, end)) size += 64;
-    size += word == UINT64_MAX ? 64 : __builtin_ctzll(~word); /* bits behind the last are clear */
+    size += word == UINT64_MAX ? 64 : __builtin_ctzll(~word); /* bits behind the last one are clear */
     if (size >= least_set || size == count) {
         *kind = SET_STRETCH;
         return size;
@@ -208,19 +209,19 @@ FASTPQ_CLONES static int64_t first_stretch(const uint8_t *bitmap, int64_t offset
     return count;
 }
 
-/* The bits of word at the set bits of mask, without gaps. */
+/* Returns the bits in word at which mask has set bits, without gaps. */
 static inline uint64_t picked_bits(uint64_t word, uint64_t mask) {
     uint64_t picked = 0;
     for (int place = 0; mask; mask &= mask - 1, place++) picked |= (word >> __builtin_ctzll(mask) & 1) << place;
     return picked;
 }
 
-/* Writes to out, without gaps, the bits of source (from `offset` on) at the set bits among `count` bits of mask (from `mask_offset`
- * on); returns their number. The padding bits of out's last byte become zero. */
+/* Chooses bits in source, from `offset` on: those at the set bits among `count` bits in mask, from `mask_offset` on. Writes them
+ * to out without gaps, and returns how many it wrote. Padding bits in the last byte become zero. */
 #define FASTPQ_PICK_BITS(NAME, ATTRIBUTES, PICKED)                                                                  \
     ATTRIBUTES static int64_t NAME(const uint8_t *source, int64_t offset, const uint8_t *mask, int64_t mask_offset, \
                                    int64_t count, uint8_t *out) {                                                   \
-        uint64_t held = 0; /* bits not written yet; `size % 64` of them */                                          \
+        uint64_t held = 0; /* the `size % 64` bits that wait to be written */                                       \
         int64_t size = 0;                                                                                           \
         for (int64_t i = 0; i < count; i += 64) {                                                                   \
             const uint64_t chosen = bits64(mask, mask_offset + i, mask_offset + count);                             \
@@ -243,8 +244,8 @@ FASTPQ_PICK_BITS(pick_bits_by_bmi2, __attribute__((target("bmi2,popcnt"))), __bu
 #endif
 #undef FASTPQ_PICK_BITS
 
-static inline int64_t pick_bits(const uint8_t *source, int64_t offset, const uint8_t *mask, int64_t mask_offset, int64_t count,
-                                uint8_t *out) {
+static inline int64_t bitmap_pick(const uint8_t *source, int64_t offset, const uint8_t *mask, int64_t mask_offset, int64_t count,
+                                  uint8_t *out) {
 #ifdef FASTPQ_X86_CLONES
     if (__builtin_cpu_supports("bmi2")) return pick_bits_by_bmi2(source, offset, mask, mask_offset, count, out);
 #endif
@@ -257,7 +258,7 @@ FASTPQ_CLONES static uint8_t largest_byte(const uint8_t *bytes, int64_t count) {
     return largest;
 }
 
-/* The byte with its bits in reverse order: MSB first <-> LSB first. */
+/* Returns the byte with its bits in reverse order: MSB first <-> LSB first. */
 static inline uint8_t reverse_bits(uint8_t byte) {
     byte = (uint8_t)(byte >> 4 | byte << 4);
     byte = (uint8_t)((byte & 0xCC) >> 2 | (byte & 0x33) << 2);
@@ -283,7 +284,7 @@ static inline __attribute__((always_inline)) void expand_of_width(const uint8_t 
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-/* Expands whole blocks of 64 values of 4 or 8 bytes; returns the number of values, and moves *dense on. */
+/* Expands values with 4 or 8 bytes in blocks of 64. Returns how many values it wrote, and moves *dense behind those it used. */
 __attribute__((target("avx512f,popcnt"), always_inline)) static inline int64_t expand_lanes(const uint8_t *bitmap, int64_t count,
                                                                                             const uint8_t **dense, uint8_t *out,
                                                                                             const int width) {
@@ -334,7 +335,7 @@ static inline __attribute__((always_inline)) int64_t compact_of_width(const uint
         }
         for (; word; word &= word - 1, out += width) memcpy(out, block + (size_t)__builtin_ctzll(word) * width, width);
     }
-    return width ? (out - start) / (int64_t)width : count_bits(bitmap, offset, count);
+    return width ? (out - start) / (int64_t)width : bitmap_count(bitmap, offset, count);
 }
 
 FASTPQ_CLONES static void expand_portably(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out,

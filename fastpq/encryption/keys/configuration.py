@@ -1,4 +1,4 @@
-"""Options of encryption and decryption with keys in a key service: columns, master keys, lifetimes; names as in pyarrow."""
+"""Options for encryption and decryption with keys from a key service. They have the names that pyarrow gives them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from dataclasses import MISSING, dataclass, field, fields
 from datetime import timedelta
 from typing import SupportsFloat
 
-from fastpq.encryption.properties import DEFAULT_ALGORITHM, Algorithm, ColumnPath, check_algorithm, check_path
+from fastpq.encryption.properties import (
+    DEFAULT_ALGORITHM,
+    Algorithm,
+    ColumnPath,
+    Unlisted,
+    as_paths,
+    check_algorithm,
+    check_path,
+    check_unlisted,
+)
 from fastpq.options import check_options, check_switch
 
 DEFAULT_CACHE_LIFETIME = timedelta(minutes=10)
@@ -19,29 +28,34 @@ TrustedMasterKeys = Collection[str] | Callable[[str], bool]
 
 @dataclass(frozen=True)
 class EncryptionConfiguration:
-    """Columns to encrypt, their master keys, and the wrapping of data keys.
+    """Which columns are encrypted, under which master keys, and how their data keys are wrapped.
 
-    Options stand in pyarrow's order, and None stands for the default of an option, as in pyarrow.
+    Positional options have pyarrow's order. None means an option's default, as in pyarrow.
 
     Attributes:
-        footer_key: identifier of the master key of the footer.
-        column_keys: column paths by master key identifier; a path is a dotted string or a tuple of names. The path of a group
-            covers all columns in the group.
-        uniform_encryption: encrypt all columns with the footer's data key, instead of column_keys.
+        footer_key: the footer's master key identifier.
+        column_keys: column paths by master key identifier. A path is a dotted string or a tuple of names. A group's path covers
+            all columns in the group.
+        uniform_encryption: encrypt all columns with the footer's data key, instead of using column_keys. It becomes True if the
+            footer is encrypted and no option names columns or says what happens to them.
         encryption_algorithm: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``.
-        plaintext_footer: leave the footer readable without a key, and sign the footer.
-        double_wrapping: encrypt data keys with key encryption keys (KEKs), and only KEKs with master keys: many files then need
-            one call of the key service. Else the service wraps each data key.
-        cache_lifetime: lifetime of cached clients and KEKs.
-        internal_key_material: keep wrapped keys in the file. Else they are in a material file beside, and master keys can be
-            rotated without changing the file.
+        plaintext_footer: leave the footer readable without a key, and sign it.
+        double_wrapping: encrypt data keys with key encryption keys (KEKs), and only the KEKs with master keys. Many files then
+            need only one key service call. If False, the service wraps each data key.
+        cache_lifetime: how long clients and KEKs stay in the cache.
+        internal_key_material: store the wrapped keys in the file. If False, they are stored in a material file next to it, and
+            master keys can be rotated without changing the file.
         data_key_length_bits: 128, 192 or 256.
-        complete_columns: encrypt columns outside of column_keys with the footer's data key; else they stay plaintext.
-        kek_length_bits: length of KEKs, 128, 192 or 256; None for the length of the data keys.
+        unlisted: what happens to columns that column_keys does not name: ``"footer_key"`` encrypts them with the footer's data
+            key, ``"plaintext"`` leaves them unencrypted, and ``"raise"`` refuses to write them. None means ``"footer_key"``.
+            With a plaintext footer, None refuses such columns. pyarrow leaves them unencrypted.
+        plaintext_columns: column paths that stay unencrypted, whatever ``unlisted`` says, as in FileEncryptionProperties.
+        complete_columns: parquet-java's name for ``unlisted``: True means ``"footer_key"``, False means ``"plaintext"``.
+        kek_length_bits: KEK length: 128, 192 or 256. None means the data keys' length.
 
     Raises:
-        ValueError: options out of range or in contradiction.
-        TypeError: identifiers, paths or options of other types.
+        ValueError: an option is out of range, or contradicts another.
+        TypeError: an identifier, a path or an option has a wrong type.
     """
 
     footer_key: str
@@ -53,7 +67,9 @@ class EncryptionConfiguration:
     cache_lifetime: timedelta = DEFAULT_CACHE_LIFETIME
     internal_key_material: bool = True
     data_key_length_bits: int = DEFAULT_DATA_KEY_LENGTH_BITS
-    complete_columns: bool = field(default=False, kw_only=True)
+    unlisted: Unlisted | None = field(default=None, kw_only=True)
+    plaintext_columns: Sequence[ColumnPath] = field(default=(), kw_only=True)
+    complete_columns: bool | None = field(default=None, kw_only=True)
     kek_length_bits: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -65,41 +81,55 @@ class EncryptionConfiguration:
         check_algorithm("encryption_algorithm", self.encryption_algorithm)
         _check_identifier(self.footer_key)
         if not isinstance(self.column_keys, Mapping):
-            raise TypeError(f"column_keys maps master keys to columns; it is no {type(self.column_keys).__name__}")
+            raise TypeError(f"column_keys must map master keys to columns, and not be a {type(self.column_keys).__name__}")
         for identifier, columns in self.column_keys.items():
             _check_identifier(identifier)
             if isinstance(columns, str) or not columns:
                 raise ValueError(f"column_keys[{identifier!r}] must be a sequence of column paths, and not empty")
             for path in columns:
                 check_path(path)
+        has_column_options = self.column_keys or self.plaintext_columns or self.unlisted or self.complete_columns is not None
+        if not has_column_options and not self.plaintext_footer:
+            object.__setattr__(self, "uniform_encryption", True)
         if bool(self.column_keys) == self.uniform_encryption:
-            raise ValueError("either column_keys or uniform_encryption=True, and not both, must be given")
-        if self.complete_columns and self.uniform_encryption:
-            raise ValueError("complete_columns completes column_keys: uniform_encryption has all columns already")
+            raise ValueError("set either column_keys or uniform_encryption=True, and not both")
+        for path in as_paths("plaintext_columns", self.plaintext_columns):
+            check_path(path)
+        if self.plaintext_columns and self.uniform_encryption:
+            raise ValueError("plaintext_columns needs column_keys: uniform_encryption encrypts all columns")
+        check_unlisted("unlisted", self.unlisted)
+        if self.complete_columns is not None:
+            alias: Unlisted = "footer_key" if self.complete_columns else "plaintext"
+            if self.unlisted not in (None, alias):
+                raise ValueError(f"complete_columns={self.complete_columns} means unlisted={alias!r}: they cannot differ")
+            object.__setattr__(self, "unlisted", alias)
+        if self.uniform_encryption and self.unlisted is not None:
+            name = "unlisted" if self.complete_columns is None else "complete_columns"
+            raise ValueError(f"{name} needs column_keys: uniform_encryption encrypts all columns already")
         if self.data_key_length_bits not in KEY_LENGTHS or self.kek_length_bits not in (None, *KEY_LENGTHS):
-            raise ValueError("data_key_length_bits and kek_length_bits are 128, 192 or 256")
+            raise ValueError("data_key_length_bits and kek_length_bits can be 128, 192 or 256")
         if self.kek_length_bits is not None and not self.double_wrapping:
-            raise ValueError("kek_length_bits is of double_wrapping: single wrapping has no KEKs")
+            raise ValueError("kek_length_bits needs double_wrapping: single wrapping has no KEKs")
         check_lifetime(self.cache_lifetime)
 
 
 @dataclass(frozen=True, init=False)
 class DecryptionConfiguration:
-    """Caching and trust in reading files with keys in a key service.
+    """How long clients and keys are cached when files are read, and what is trusted.
 
     Args:
-        cache_lifetime: lifetime of cached clients and KEKs, a timedelta or a number of seconds.
-        read_kms_url: pyarrow's name of trust_kms_url_from_file.
-        trust_kms_url_from_file: take URL and instance of the key service from the file, if the KmsConnectionConfig has none; else
-            a file that names others than ``"DEFAULT"`` is refused. An attacker who can alter the file could then have the access
-            token sent to a server of their choosing, unless the client refuses the URL.
-        trusted_master_keys: identifiers of the master keys that files may be under, or a function from an identifier to True or
-            False; None trusts every master key that the service unwraps with. A file names its master keys itself: whoever may
-            use any of the trusted master keys can write files that this reader takes for genuine.
+        cache_lifetime: how long clients and KEKs stay in the cache: a timedelta or a number of seconds.
+        read_kms_url: pyarrow's name for trust_kms_url_from_file.
+        trust_kms_url_from_file: take the key service's URL and instance from the file, if the KmsConnectionConfig has none. If
+            False, a file that names others than ``"DEFAULT"`` is refused. If True, an attacker who can alter the file could have
+            the access token sent to a server that they choose, unless the client refuses the URL.
+        trusted_master_keys: identifiers of the master keys that a file may use, or a function that takes an identifier and
+            returns True or False. None trusts every master key that the service unwraps with. A file names its master keys
+            itself: whoever may use any trusted master key can write files that this reader believes to be genuine.
 
     Raises:
-        ValueError: a negative lifetime, or read_kms_url against trust_kms_url_from_file.
-        TypeError: options of other types; one text for trusted_master_keys.
+        ValueError: a lifetime is negative, or read_kms_url contradicts trust_kms_url_from_file.
+        TypeError: an option has a wrong type, or trusted_master_keys is a string.
     """
 
     cache_lifetime: timedelta
@@ -118,31 +148,31 @@ class DecryptionConfiguration:
         if read_kms_url is not None:
             check_switch("read_kms_url", read_kms_url)
             if trust_kms_url_from_file and not read_kms_url:
-                raise ValueError("read_kms_url=False says the contrary of trust_kms_url_from_file=True")
-        object.__setattr__(self, "cache_lifetime", _lifetime(cache_lifetime))
+                raise ValueError("read_kms_url=False contradicts trust_kms_url_from_file=True")
+        object.__setattr__(self, "cache_lifetime", _as_timedelta(cache_lifetime))
         object.__setattr__(self, "trust_kms_url_from_file", trust_kms_url_from_file or bool(read_kms_url))
-        object.__setattr__(self, "trusted_master_keys", _trusted(trusted_master_keys))
+        object.__setattr__(self, "trusted_master_keys", _as_frozenset(trusted_master_keys))
 
     @property
     def read_kms_url(self) -> bool:
-        """Whether URL and instance are taken from the file, under pyarrow's name."""
+        """Whether URL and instance are taken from the file. This is pyarrow's name for trust_kms_url_from_file."""
         return self.trust_kms_url_from_file
 
     def trusts_master_key(self, identifier: str) -> bool:
-        """Whether the reader accepts files with keys wrapped by a master key.
+        """Return whether the reader accepts files whose keys are wrapped by a master key.
 
         Args:
-            identifier: identifier of the master key in the key service.
+            identifier: the master key's identifier in the key service.
 
         Raises:
-            TypeError: the function for trusted_master_keys returned neither True nor False.
+            TypeError: trusted_master_keys is a function that returned neither True nor False.
         """
-        trusted = self.trusted_master_keys
-        if trusted is None or isinstance(trusted, frozenset):
-            return trusted is None or identifier in trusted
-        answer = trusted(identifier)
-        check_switch("the answer of trusted_master_keys", answer)
-        return answer
+        trusted_keys = self.trusted_master_keys
+        if trusted_keys is None or isinstance(trusted_keys, frozenset):
+            return trusted_keys is None or identifier in trusted_keys
+        is_trusted = trusted_keys(identifier)
+        check_switch("the result of trusted_master_keys", is_trusted)
+        return is_trusted
 
 
 def check_lifetime(lifetime: timedelta) -> None:
@@ -152,8 +182,8 @@ def check_lifetime(lifetime: timedelta) -> None:
         raise ValueError("cache_lifetime cannot be negative")
 
 
-def _lifetime(lifetime: timedelta | float | None) -> timedelta:
-    """A lifetime given as pyarrow takes lifetimes: also in seconds, and None for the default."""
+def _as_timedelta(lifetime: timedelta | float | None) -> timedelta:
+    """Convert a lifetime that follows pyarrow: a number is in seconds, and None means the default."""
     if lifetime is None:
         return DEFAULT_CACHE_LIFETIME
     if isinstance(lifetime, bool | str) or not isinstance(lifetime, timedelta | SupportsFloat):
@@ -166,11 +196,11 @@ def _lifetime(lifetime: timedelta | float | None) -> timedelta:
     return lifetime
 
 
-def _trusted(keys: TrustedMasterKeys | None) -> frozenset[str] | Callable[[str], bool] | None:
+def _as_frozenset(keys: TrustedMasterKeys | None) -> frozenset[str] | Callable[[str], bool] | None:
     if keys is None or callable(keys):
         return keys
     if isinstance(keys, str) or not isinstance(keys, Collection):
-        raise TypeError("trusted_master_keys are identifiers in a list or set, or a function of an identifier")
+        raise TypeError("trusted_master_keys must be a list or set of identifiers, or a function of an identifier")
     for identifier in keys:
         _check_identifier(identifier)
     return frozenset(keys)
@@ -178,6 +208,6 @@ def _trusted(keys: TrustedMasterKeys | None) -> frozenset[str] | Callable[[str],
 
 def _check_identifier(identifier: str) -> None:
     if not isinstance(identifier, str):
-        raise TypeError(f"the identifier of a master key is text, not {type(identifier).__name__}")
+        raise TypeError(f"the identifier of a master key must be text, not {type(identifier).__name__}")
     if not identifier:
         raise ValueError("the identifier of a master key cannot be empty")

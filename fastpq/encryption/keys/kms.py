@@ -1,25 +1,34 @@
-"""KmsClient, the interface of key services, and KmsConnectionConfig, the parameters of a connection."""
+"""KmsClient, the interface for key service clients, and KmsConnectionConfig, the connection parameters."""
 
 from __future__ import annotations
 
+import base64
+import contextlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import NoReturn, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from fastpq.errors import SchemaError
+from fastpq.encryption.keys.material import encode_base64
+from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
+from fastpq.errors import KeyAccessError, SchemaError
+from fastpq.io.small_file import read_small_file
 
 DEFAULT_KMS_INSTANCE_ID = "DEFAULT"
 DEFAULT_KMS_INSTANCE_URL = "DEFAULT"
 DEFAULT_KEY_ACCESS_TOKEN = "DEFAULT"
+LONGEST_ANSWER = 300    # characters of a service's own words in a message
+SHORTEST_SECRET = 8     # characters. A shorter text is no secret
+LARGEST_SECRET = 1 << 20    # in bytes
 
 
 @runtime_checkable
 class KmsClient(Protocol):
-    """Client of a key management service (KMS): the service keeps master keys, and wraps other keys with master keys.
+    """A client for a key management service (KMS). The service keeps master keys, and wraps other keys with them.
 
-    Any object with the two methods is a client, also clients written for pyarrow; deriving from this class is optional. Several
-    threads may call a client at the same time. An exception raised by a method reaches the reader or writer: a ParquetError
-    as raised, any other as the cause of a KeyAccessError.
+    Any object with the two methods is a client, even if it was written for pyarrow. It need not derive from this class. A client
+    may also have ``unwrap_keys(wrapped_keys, master_key_identifier)``, which returns the keys of several texts in their order.
+    Then several columns under one master key take one call. Several threads may call a client at the same time. An exception from
+    a method reaches the reader or writer: a ParquetError as it is, any other as the cause of a KeyAccessError.
     """
 
     @abstractmethod
@@ -27,25 +36,25 @@ class KmsClient(Protocol):
         """Encrypt a key.
 
         Args:
-            key_bytes: 16, 24 or 32 bytes; wiped after the call, unless somebody still holds a reference.
-            master_key_identifier: the master key; its newest version encrypts.
+            key_bytes: 16, 24 or 32 bytes. They are wiped after the call, unless somebody still holds a reference.
+            master_key_identifier: the master key. Its newest version encrypts.
 
         Returns:
-            Text, or bytes of text in UTF-8, that unwrap_key understands; stored in the clear.
+            Text, or UTF-8 bytes, that unwrap_key understands. It is stored unencrypted.
         """
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes | bytearray:
-        """Decrypt a key encrypted by wrap_key; the arguments come from a file, and anybody may have altered the file.
+        """Decrypt a key that wrap_key encrypted. The arguments come from a file, which anybody may have altered.
 
         Args:
-            wrapped_key: text returned by ``wrap_key``.
-            master_key_identifier: the master key of the wrapping.
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: the master key that wrapped it.
         """
 
 
-class _Hidden(str):
-    """Text of an access token or an option, with a placeholder as repr: some tools show the variables of a traceback."""
+class HiddenText(str):
+    """An access token's or an option's text. Its repr is a placeholder, because some tools show the variables in a traceback."""
 
     __slots__ = ()
 
@@ -53,18 +62,19 @@ class _Hidden(str):
         return "<hidden>"
 
 
-class KmsConnectionConfig:
-    """How to reach a key service; shows no token, and cannot be copied or pickled.
+class KmsConnectionConfig(KeyHolder):
+    """How to reach a key service. The object does not show its token, and cannot be copied or pickled.
 
     Args:
-        kms_instance_id: name of the service, if there are several; empty for ``"DEFAULT"``, the client's own default.
-        kms_instance_url: URL of the service; empty for ``"DEFAULT"``, the client's own default. Where name or URL are empty, a
-            reader takes them from the file if DecryptionConfiguration trusts the file; files that name others are refused else.
-        key_access_token: credential of the caller at the service.
-        custom_kms_conf: options of the client, text by name.
+        kms_instance_id: the service's name, if there are several. Empty means ``"DEFAULT"``, the client's own default.
+        kms_instance_url: the service's URL. Empty means ``"DEFAULT"``, the client's own default. If name or URL is empty, a
+            reader takes it from the file, provided that DecryptionConfiguration trusts the file. Otherwise a file that names
+            another service than ``"DEFAULT"`` is refused.
+        key_access_token: the caller's credential at the service.
+        custom_kms_conf: the client's options: text by name.
 
-    Instance, URL, token and options together name the cached clients and keys of a CryptoFactory: configurations that differ in
-    one of them share nothing. None stands for the default of an argument, as in pyarrow.
+    Instance, URL, token and options together identify a CryptoFactory's cached clients and keys. Configurations that differ in
+    one of them share nothing. None means an argument's default, as in pyarrow.
 
     Raises:
         TypeError: an argument is not text.
@@ -72,6 +82,7 @@ class KmsConnectionConfig:
 
     __slots__ = ("_token", "custom_kms_conf", "kms_instance_id", "kms_instance_url")
 
+    @hides_arguments
     def __init__(
         self,
         kms_instance_id: str | None = "",
@@ -85,63 +96,108 @@ class KmsConnectionConfig:
         url = "" if kms_instance_url is None else kms_instance_url
         token = DEFAULT_KEY_ACCESS_TOKEN if key_access_token is None else key_access_token
         if not all(isinstance(text, str) for text in (identifier, url, token, *custom, *custom.values())):
-            raise TypeError("a KmsConnectionConfig holds text only")
+            raise TypeError("the arguments of KmsConnectionConfig must be text")
         self.kms_instance_id: str = identifier
         self.kms_instance_url: str = url
         self.custom_kms_conf: Mapping[str, str] = custom
-        self._token = _Hidden(token)
+        self._token = HiddenText(token)
 
     @property
     def key_access_token(self) -> str:
-        """The current token: long-lived clients should read this property at each call."""
+        """The current token. A client that lives long should read this property at each call."""
         return self._token
 
+    @key_access_token.setter
+    @hides_arguments
+    def key_access_token(self, value: str) -> None:
+        self.refresh_key_access_token(value)
+
+    @hides_arguments
     def refresh_key_access_token(self, value: str) -> None:
-        """Replace the token; a CryptoFactory uses the new token from its next call of the key service on, with a new client.
+        """Replace the token. A CryptoFactory makes a new client with the new token when it next calls the key service.
 
         Args:
             value: the new token.
         """
         if not isinstance(value, str):
-            raise TypeError("a key access token is text")
-        self._token = _Hidden(value)
+            raise TypeError("the key access token must be text")
+        self._token = HiddenText(value)
 
-    def resolved(self, kms_instance_id: str, kms_instance_url: str) -> KmsConnectionConfig:
-        """A copy for one instance at one URL, with the present token and options; later changes leave the copy as it is.
+    def resolved(
+        self, kms_instance_id: str = DEFAULT_KMS_INSTANCE_ID, kms_instance_url: str = DEFAULT_KMS_INSTANCE_URL
+    ) -> KmsConnectionConfig:
+        """Return a copy for one instance at one URL, with the present token and options. Later changes do not reach the copy.
 
         Args:
-            kms_instance_id: the instance.
-            kms_instance_url: its URL.
+            kms_instance_id: the instance, if this configuration leaves it open.
+            kms_instance_url: its URL, if this configuration leaves it open.
         """
         return KmsConnectionConfig(
-            kms_instance_id,
-            kms_instance_url=kms_instance_url,
+            self.kms_instance_id or kms_instance_id,
+            kms_instance_url=self.kms_instance_url or kms_instance_url,
             key_access_token=self._token,
             custom_kms_conf=self.custom_kms_conf,
         )
 
     def cache_name(self) -> tuple[object, ...]:
-        """Hashable key of a connection in caches: instance, URL and all options. The caches have the token beside."""
-        options = sorted((name, _Hidden(value)) for name, value in self.custom_kms_conf.items())
+        """Return the connection's hashable cache key: instance, URL and all options. Caches add the token themselves."""
+        options = sorted((name, HiddenText(value)) for name, value in self.custom_kms_conf.items())
         return (self.kms_instance_id, self.kms_instance_url, *options)
 
     def __repr__(self) -> str:
         return f"<KmsConnectionConfig of instance {self.kms_instance_id or DEFAULT_KMS_INSTANCE_ID!r}>"
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a KmsConnectionConfig holds an access token and cannot be copied or pickled")
+
+def answer_text(text: object, *secrets: str | bytes) -> str:
+    """Return a key service's own words as they stand at the end of a message, or nothing if they hold a secret.
+
+    Args:
+        text: the service's words.
+        secrets: whatever the message must not show, in any of its usual spellings.
+    """
+    words = "".join(each if each.isprintable() else " " for each in str(text)).strip()
+    raw = [secret.encode() if isinstance(secret, str) else bytes(secret) for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    for secret in secrets:
+        with contextlib.suppress(ValueError):       # not base64
+            raw.append(base64.b64decode(secret, validate=True))
+    spellings = [spelling for secret in raw for spelling in (secret.decode("latin-1"), secret.hex(), encode_base64(secret))]
+    has_secret = any(spelling and spelling.lower() in words.lower() for spelling in spellings)
+    return f": {words[:LONGEST_ANSWER]}" if words and not has_secret else ""
+
+
+@hides_arguments
+def read_secret(path: str) -> str:
+    """Return the first line in a file that holds a passphrase or an access token. Its repr does not show it.
+
+    Args:
+        path: the file. A pipe is refused, because nobody might ever write to it.
+
+    Raises:
+        KeyAccessError: the file cannot be read, or its content is not UTF-8.
+    """
+    try:
+        content = read_small_file(path, LARGEST_SECRET)
+    except OSError as error:
+        raise KeyAccessError(f"a secret cannot be read from {path}: {error.strerror}") from error
+    try:
+        return HiddenText(content.decode().partition("\n")[0].removesuffix("\r"))
+    except UnicodeDecodeError:
+        pass        # no error is raised here, because its context would show the secret
+    raise KeyAccessError(f"the secret in {path} is not text in UTF-8")
 
 
 KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
 
 
-def client_options(config: KmsConnectionConfig, *known: str) -> Mapping[str, str]:
-    """The custom_kms_conf of a client, if all options are known to the client.
+def client_options(config: KmsConnectionConfig, *names: str) -> Mapping[str, str]:
+    """Return the custom_kms_conf for a client whose options have these names.
 
     Raises:
-        SchemaError: an unknown option, or an option without a value.
+        SchemaError: an option is unknown, or has no value.
     """
     for name, value in config.custom_kms_conf.items():
-        if name not in known or not value:
-            raise SchemaError(f"custom_kms_conf[{name!r}] is {'empty' if name in known else 'none of ' + ', '.join(known)}")
+        if name not in names:
+            raise SchemaError(f"custom_kms_conf[{name!r}] is unknown: it can have {', '.join(names)}")
+        if not value:
+            raise SchemaError(f"custom_kms_conf[{name!r}] is empty")
     return config.custom_kms_conf

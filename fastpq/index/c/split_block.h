@@ -1,4 +1,4 @@
-/* Split-block Bloom filters (BloomFilter.md): blocks of eight 32-bit words; a hash sets one bit of each word of a block. */
+/* Split-block Bloom filters (BloomFilter.md). A block has eight 32-bit words. A hash sets one bit in each word of its block. */
 #ifndef FASTPQ_SPLIT_BLOCK_H
 #define FASTPQ_SPLIT_BLOCK_H
 
@@ -8,9 +8,9 @@
 #include "../../encodings/c/clones.h"
 
 #define FASTPQ_BLOCK_BYTES 32
-#define FASTPQ_BLOCK_CACHED (1 << 18) /* most bytes of a filter used without prefetching: the caches hold it */
+#define FASTPQ_BLOCK_CACHED (1 << 18) /* a filter with at most this many bytes is in the caches and is used without prefetching */
 
-/* Vectors of the compiler: GCC compiles plain loops over eight words to half vectors and shuffles. */
+/* Vector types of the compiler. From plain loops over eight words, GCC makes half vectors and shuffles. */
 typedef uint32_t split_block __attribute__((vector_size(FASTPQ_BLOCK_BYTES)));
 typedef uint64_t split_block_quarters __attribute__((vector_size(FASTPQ_BLOCK_BYTES)));
 
@@ -24,7 +24,7 @@ static inline uint64_t split_block_offset(uint64_t hash, uint64_t blocks) {
     return ((hash >> 32) * blocks >> 32) * FASTPQ_BLOCK_BYTES;
 }
 
-/* Prefetches the blocks of a batch of hashes. In a large filter, each block is a cache miss. */
+/* Prefetches the blocks for a batch of hashes. In a large filter, each block is a cache miss. */
 static inline void split_block_prefetch(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
     if (blocks * FASTPQ_BLOCK_BYTES <= FASTPQ_BLOCK_CACHED) return;
     for (int64_t i = 0; i < count; i++) __builtin_prefetch(bits + split_block_offset(hashes[i], blocks));
@@ -55,7 +55,7 @@ FASTPQ_CLONES static void split_block_probe_anywhere(const uint8_t *bits, uint64
 #if defined(__x86_64__) && !defined(FASTPQ_NO_CLONES)
 #include <immintrin.h>
 
-/* AVX2 has one instruction to test a block for all bits of a mask; the compiler's vectors take a dozen. */
+/* AVX2 has one instruction that tests whether a block has all bits of a mask. The compiler's vectors take a dozen. */
 __attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes,
                                                                    int64_t count, uint8_t *found) {
     const __m256i salt = (__m256i)split_block_salt, ones = _mm256_set1_epi32(1);

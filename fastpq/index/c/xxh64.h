@@ -1,5 +1,5 @@
-/* XXH64 with seed 0, the hash of split-block Bloom filters (xxhash_spec.md 0.1.1). For little-endian machines, as all of
- * fastpq. */
+/* XXH64 with seed 0, which split-block Bloom filters use as their hash (xxhash_spec.md 0.1.1). Only for little-endian machines,
+ * like the whole package. */
 #ifndef FASTPQ_XXH64_H
 #define FASTPQ_XXH64_H
 
@@ -21,7 +21,7 @@ static inline uint64_t xxh64_round(uint64_t lane, uint64_t input) {
     return xxh64_rotate(lane + input * FASTPQ_PRIME2, 31) * FASTPQ_PRIME1;
 }
 
-/* The steps for the rest of the input behind the stripes: eight bytes, four bytes, one byte. */
+/* The steps for the rest of the input behind the stripes: they take eight bytes, four bytes, or one byte. */
 static inline uint64_t xxh64_take8(uint64_t hash, uint64_t input) {
     return xxh64_rotate(hash ^ xxh64_round(0, input), 27) * FASTPQ_PRIME1 + FASTPQ_PRIME4;
 }
@@ -46,7 +46,7 @@ static inline uint64_t xxh64_load8(const uint8_t *data) {
     return value;
 }
 
-/* The 32-byte stripes of a long input, in four lanes. */
+/* Hashes a long input's 32-byte stripes in four lanes. */
 static inline uint64_t xxh64_stripes(const uint8_t *data, size_t stripes) {
     uint64_t lane[4] = {FASTPQ_PRIME1 + FASTPQ_PRIME2, FASTPQ_PRIME2, 0, 0 - FASTPQ_PRIME1};
     for (; stripes > 0; stripes--, data += 32)
@@ -70,7 +70,7 @@ static inline __attribute__((always_inline)) uint64_t xxh64(const uint8_t *data,
     return xxh64_mix(hash);
 }
 
-/* Hashes of values of one width, one after another. Each width of a physical type has a loop without inner branches. */
+/* Hashes fixed-width values that follow one another. Each width that a physical type has gets a loop without inner branches. */
 FASTPQ_CLONES static void xxh64_fixed(const uint8_t *values, size_t width, int64_t count, uint64_t *hashes) {
     if (width == 4)
         for (int64_t i = 0; i < count; i++) hashes[i] = xxh64(values + 4 * i, 4);

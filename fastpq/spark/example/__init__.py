@@ -1,1 +1,1 @@
-"""A pipeline on Spark to run in an empty folder (``python -m fastpq.spark.example``), with a key service for both readers."""
+"""An example pipeline on Spark (``python -m fastpq.spark.example``), with a key service that Spark's own reader can use too."""

@@ -1,8 +1,8 @@
 """Write rows to an encrypted, partitioned dataset, read it, change its keys, and read it with Spark's own reader.
 
-``python -m fastpq.spark.example [FOLDER]`` runs the pipeline in an empty folder, by default the current one. Each step that does
-not give the expected rows ends the program. The Java client of the key service is compiled by ``javac`` (a JDK of version 17);
-without it the last step, Spark's own reader, is left out and the program says so.
+``python -m fastpq.spark.example [FOLDER]`` runs the pipeline in an empty folder, by default the current one. The program ends if
+a step does not give the expected rows. ``javac`` (from JDK 17) compiles the key service's Java client. Without ``javac``, the
+program skips the last step, which uses Spark's own reader, and says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def run_example(folder: Path) -> None:
 
 
 def compile_client(folder: Path) -> bool:
-    """Compile the Java client of the key service into a folder; False, and a notice, without javac."""
+    """Compile the key service's Java client into a folder.
+
+    Without javac, print a notice and return False.
+    """
     import pyspark
 
     compiler = shutil.which("javac")
@@ -59,10 +62,13 @@ def compile_client(folder: Path) -> bool:
 
 
 def start(folder: Path) -> Any:
-    """A session; the variables of the key service and of the workers' interpreter are set before it starts."""
+    """Start a Spark session.
+
+    The environment variables for the key service and for the workers' interpreter are set first.
+    """
     file_kms.create(folder / "master-keys", ("footer", "prices", "prices-2"))
-    os.environ[file_kms.VARIABLE] = str(folder / "master-keys")     # for workers and for the Java client
-    os.environ["PYSPARK_PYTHON"] = sys.executable                   # else workers run the first python3 of PATH
+    os.environ[file_kms.VARIABLE] = str(folder / "master-keys")     # used by the workers and by the Java client
+    os.environ["PYSPARK_PYTHON"] = sys.executable                   # otherwise the workers run the first python3 on PATH
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("fastpq")
@@ -80,12 +86,12 @@ def start(folder: Path) -> Any:
 
 
 def run(spark: Any, folder: Path, has_java_client: bool) -> None:
-    """The pipeline.
+    """Run the steps.
 
     Args:
         spark: the session.
-        folder: the folder of the dataset.
-        has_java_client: whether Spark's own reader has a client of the key service.
+        folder: the dataset's folder.
+        has_java_client: whether Spark's own reader can use the key service.
     """
     import fastpq.spark
 
@@ -107,19 +113,19 @@ def run(spark: Any, folder: Path, has_java_client: bool) -> None:
 
 
 def revenue(spark: Any, items: str) -> int:
-    """The aggregate over the chosen rows, by fastpq."""
+    """Return the revenue over the filtered rows, which fastpq reads."""
     import fastpq.spark
 
-    found = fastpq.spark.read(spark, items, COLUMNS, FILTERS, **SERVICE).selectExpr(REVENUE).first()
-    assert found is not None
-    return int(found[0])
+    first_row = fastpq.spark.read(spark, items, COLUMNS, FILTERS, **SERVICE).selectExpr(REVENUE).first()
+    assert first_row is not None
+    return int(first_row[0])
 
 
-def require(step: str, found: object, expected: object) -> None:
-    """End the program unless a step gave what it should; else say the step."""
-    if found != expected:
-        raise SystemExit(f"{step}: {found}, and not {expected}")
-    print(f"{step}: {found}")
+def require(step: str, result: object, expected_result: object) -> None:
+    """Print a step and its result, or end the program if the result is not the expected one."""
+    if result != expected_result:
+        raise SystemExit(f"{step}: {result}, and not {expected_result}")
+    print(f"{step}: {result}")
 
 
 if __name__ == "__main__":

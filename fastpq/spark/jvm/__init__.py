@@ -1,5 +1,7 @@
-"""The way into Spark's JVM in columns: Python workers decode into shared memory, and the classes in ``java`` read there.
+"""Python side of the jar's format: workers that read and write files in shared memory, which the classes in ``java`` use.
 
-daemon starts the workers, worker answers Spark's classes, planning plans on the driver, scan reads on executors, layout and
-segments lay columns out in shared memory, aggregates answers from footers, parts computes aggregates in tasks.
+The jar's format belongs to Spark's own file source, which lists files, prunes folders, makes tasks and commits writes.
+``daemon`` starts the workers and ``worker`` answers the Java classes. ``questions`` answers the driver. On executors
+``file_reading`` reads a file and ``file_writing`` writes one. ``layout`` and ``segments`` place columns in shared memory.
+``hadoop`` is for files that are not local, whose bytes pass through the JVM.
 """

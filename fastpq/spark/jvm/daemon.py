@@ -1,6 +1,6 @@
 """The process from which Spark forks workers (``python -m fastpq.spark.jvm.daemon``): PySpark's daemon with fastpq's worker.
 
-The modules of the worker are loaded before the first fork, and shared by all workers.
+It loads the worker's modules before the first fork, so that all workers share their memory.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def run_worker(sock: socket.socket, authenticated: bool) -> int:
 
     Args:
         sock: the connection.
-        authenticated: whether the JVM need not prove that it is the one that started the daemon.
+        authenticated: whether the connection is trusted. If not, the JVM must send the secret that it shares with the daemon.
 
     Returns:
-        1, for the process to end.
+        1, which ends the process.
     """
     with sock.makefile("rwb", 0) as stream:
         if not authenticated:
@@ -37,10 +37,10 @@ def run_worker(sock: socket.socket, authenticated: bool) -> int:
 
 
 def main() -> None:
-    """Run PySpark's daemon; it ends with the JVM."""
+    """Run PySpark's daemon until the JVM ends."""
     daemon.worker = run_worker
     gc.collect()
-    gc.freeze()     # collections of workers leave shared pages as they are
+    gc.freeze()     # the workers' garbage collections then leave shared pages unchanged
     daemon.manager()
 
 

@@ -1,4 +1,4 @@
-"""Batches of rows that the JVM has gathered into columns (Gatherer.java), as Arrow record batches."""
+"""Read rows that the JVM has gathered into columns (Gatherer.java) as Arrow record batches."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastpq.errors import FormatError
-from fastpq.spark.jvm.layout import BITS, FIXED, LIST, MAP, NO_PLACE, NULLS, PARTS, STRUCT, TEXT
-from fastpq.spark.types import small_decimals
+from fastpq.spark.core import FormatError
+from fastpq.spark.jvm.batch_layout import BITS, FIXED, LIST, MAP, NO_PLACE, NULLS, PARTS, STRUCT, TEXT
+from fastpq.spark.tables.spark_types import small_decimals
 
-_OFFSET = 4         # bytes
+_OFFSET = 4         # bytes of one offset
 
 
 def gathered_schema(schema: pa.Schema) -> pa.Schema:
-    """The Arrow schema of gathered batches, for an Arrow schema of Spark: decimals are as narrow as their digits allow."""
+    """Return the Arrow schema for gathered batches.
+
+    It is Spark's Arrow schema, except that each decimal type is as narrow as its digits allow.
+    """
     return pa.schema([part.with_type(small_decimals(part.type)) for part in schema])
 
 
 def batch_of(numbers: Sequence[int], memory: NDArray[np.uint8], schema: pa.Schema) -> pa.RecordBatch:
-    """A batch in memory of its own, for the memory of the JVM is soon used again.
+    """Copy a batch out of shared memory, because the JVM soon fills that memory again.
 
     Args:
-        numbers: number of rows, bytes of all columns, and the layouts of the columns (fastpq.spark.jvm.layout).
+        numbers: row count, size of all columns in bytes, and each column's layout (fastpq.spark.jvm.batch_layout).
         memory: shared memory that holds the columns.
-        schema: result of gathered_schema.
+        schema: schema that gathered_schema returned.
     """
     rows, size, *layouts = numbers
     copy = pa.py_buffer(memory[:size].copy())
@@ -38,7 +41,7 @@ def batch_of(numbers: Sequence[int], memory: NDArray[np.uint8], schema: pa.Schem
 
 
 class _Reader:
-    """Reads columns one after the other from their descriptions."""
+    """Reads columns one after the other from their descriptions (fastpq.spark.jvm.batch_layout)."""
 
     def __init__(self, numbers: Sequence[int], memory: pa.Buffer) -> None:
         self._numbers = iter(numbers)
@@ -48,8 +51,8 @@ class _Reader:
         layout, rows, nulls, validity, *parts = (next(self._numbers) for _ in range(4 + PARTS))
         if layout == NULLS:
             return pa.nulls(rows, type_)
-        known = None if validity == NO_PLACE else self._at(validity, -(-rows // 8))
-        buffers, children = [known], []
+        bitmap = None if validity == NO_PLACE else self._at(validity, -(-rows // 8))
+        buffers, children = [bitmap], []
         if layout == FIXED:
             buffers.append(self._at(parts[0], rows * parts[1]))
         elif layout == BITS:

@@ -1,4 +1,4 @@
-/* Minimum, maximum, NaN count and comparison of fixed-width values: plain loops, vectorised by the compiler. */
+/* Minimum, maximum, NaN count and comparison for fixed-width values: plain loops, which the compiler vectorises. */
 #ifndef FASTPQ_MIN_MAX_H
 #define FASTPQ_MIN_MAX_H
 
@@ -8,8 +8,8 @@
 #include "../../encodings/c/clones.h"
 #include "../../encodings/c/integer_range.h"
 
-/* Number of NaNs: values above infinity once the sign bit is cleared. Blocks of 32768 values let the counters be as narrow as the
- * values, for vectors of more lanes. */
+/* Returns the number of NaNs, which are the values above infinity once the sign bit is cleared. Values are counted in blocks of
+ * 32768, so that the counters can be as narrow as the values and vectors have more lanes. */
 #define FASTPQ_COUNT_NANS(NAME, UNSIGNED, MAGNITUDE, INFINITE)                         \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count) {          \
         int64_t nans = 0, i = 0;                                                       \
@@ -30,10 +30,10 @@ FASTPQ_COUNT_NANS(count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_COUNT_NANS(count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 #undef FASTPQ_COUNT_NANS
 
-/* Bounds of floats; at least one float is not NaN. Floats are compared as integers: with the magnitude inverted below zero, the
- * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest
- * integer; for the maximum, by the least. GCC vectorises the masks, but not conditions in their place. A zero is written as -0.0
- * in a minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
+/* Computes the bounds of floats. At least one float must not be NaN. Floats are compared as integers. If the magnitude is
+ * inverted below zero, the bits have the same order as the values, and -0.0 (-1) is right before +0.0 (0). NaNs are replaced by
+ * the greatest integer for the minimum, and by the least for the maximum. GCC vectorises the masks, but not conditions in their
+ * place. A zero is written as -0.0 in a minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
 #define FASTPQ_MIN_MAX_FLOATS(NAME, SIGNED, MAGNITUDE, INFINITE)                                               \
     FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) { \
         SIGNED low = (MAGNITUDE), high = (SIGNED) ~(SIGNED)(MAGNITUDE);                                        \
@@ -61,7 +61,7 @@ FASTPQ_MIN_MAX_FLOATS(min_max_float, int32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_MIN_MAX_FLOATS(min_max_double, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 #undef FASTPQ_MIN_MAX_FLOATS
 
-/* Returns -1, 0 or 1: left less than, equal to or greater than right. */
+/* Returns -1, 0 or 1 if left is less than, equal to or greater than right. */
 #define FASTPQ_COMPARE(NAME, TYPE)                                      \
     static inline int NAME(const uint8_t *left, const uint8_t *right) { \
         TYPE a, b;                                                      \
@@ -79,7 +79,7 @@ FASTPQ_COMPARE(compare_double, double)
 FASTPQ_COMPARE(compare_bytes, uint8_t)
 #undef FASTPQ_COMPARE
 
-/* A FLOAT16 as an integer in the order of the values: the magnitude with its sign. Both zeros are 0. */
+/* Returns a FLOAT16's magnitude with its sign as an integer. The integers have the same order as the values. Both zeros are 0. */
 static inline int float16_value(const uint8_t *data) {
     uint16_t bits;
     memcpy(&bits, data, sizeof bits);
@@ -91,8 +91,8 @@ static inline int compare_float16(const uint8_t *left, const uint8_t *right) {
     return (a > b) - (a < b);
 }
 
-/* The first eight bytes of a value, padded with zeros, as an integer. Two different prefixes are in the lexicographic order of
- * their values. */
+/* Returns a value's first eight bytes, padded with zeros, as an integer. Two prefixes that differ have the same lexicographic
+ * order as their values. */
 static inline uint64_t prefix_key(const uint8_t *data, size_t size) {
     uint64_t prefix = 0;
     if (size >= 8) {
@@ -103,8 +103,9 @@ static inline uint64_t prefix_key(const uint8_t *data, size_t size) {
     return prefix;
 }
 
-/* Bounds of at least one value of 8 to 16 bytes in lexicographic order, with the bits of `flipped` inverted in the first eight bytes:
- * the first bit for signed big-endian integers. The last eight bytes decide between equal first ones; both may overlap. */
+/* Computes the bounds of values with 8 to 16 bytes in lexicographic order. There must be at least one value. The bits set in
+ * `flipped` are inverted in the first eight bytes. For signed big-endian integers, this is the first bit. If the first eight
+ * bytes are equal, the last eight bytes decide. The two may overlap. */
 static inline __attribute__((always_inline)) void min_max_two_words_of(const uint8_t *values, int64_t count, const size_t width,
                                                                        uint64_t flipped, uint8_t *minimum, uint8_t *maximum) {
     uint64_t low = prefix_key(values, 8) ^ flipped, low_rest = prefix_key(values + width - 8, 8);

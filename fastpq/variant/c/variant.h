@@ -1,4 +1,4 @@
-/* Numbers of the Variant encoding: offsets and counts of one to four bytes, integers, and unscaled decimals. */
+/* Functions for numbers in the Variant encoding: offsets and counts with one to four bytes, integers, and unscaled decimals. */
 #ifndef FASTPQ_VARIANT_H
 #define FASTPQ_VARIANT_H
 
@@ -7,7 +7,7 @@
 
 typedef __int128 fastpq_int128;
 
-/* An unsigned little-endian number of one to four bytes. */
+/* Return an unsigned little-endian number that has one to four bytes. */
 static inline uint32_t variant_load(const uint8_t *p, int width) {
     uint32_t v = p[0];
     if (width > 1) v |= (uint32_t)p[1] << 8;
@@ -20,10 +20,10 @@ static inline void variant_store(uint8_t *p, uint32_t v, int width) {
     for (int i = 0; i < width; i++) p[i] = (uint8_t)(v >> (8 * i));
 }
 
-/* The fewest bytes, one to four, for an unsigned number. */
+/* Return how many bytes an unsigned number needs: one to four. */
 static inline int variant_width(uint32_t v) { return v <= 0xFF ? 1 : v <= 0xFFFF ? 2 : v <= 0xFFFFFF ? 3 : 4; }
 
-/* A signed little-endian number of 1, 2, 4, 8 or 16 bytes. */
+/* Return a signed little-endian number that has 1, 2, 4, 8 or 16 bytes. */
 static inline fastpq_int128 variant_signed(const uint8_t *p, int width) {
     uint64_t low = 0, high;
     memcpy(&low, p, width < 8 ? (size_t)width : 8);
@@ -42,19 +42,19 @@ static inline fastpq_int128 power_of_ten(int exponent) {
     return power;
 }
 
-/* Whether a signed number of width bytes has at most digits decimal digits; digits is at most 38. */
+/* Return whether a signed number, which has width bytes, needs at most this many decimal digits. digits is at most 38. */
 static inline int variant_has_digits(const uint8_t *p, int width, int digits) {
     const fastpq_int128 v = variant_signed(p, width), bound = power_of_ten(digits);
     return -bound < v && v < bound;
 }
 
-/* Converts the unscaled number of a decimal from width bytes and one scale to out_width bytes and another scale.
-   Returns whether the result is exact and within precision digits. Both scales and the precision are at most 38. */
+/* Convert a decimal's unscaled number to another scale, and write it in out_width bytes. Return whether the result is exact and
+ * has at most precision digits. Both scales and the precision are at most 38. */
 static inline int variant_rescale(const uint8_t *p, int width, int from, int to, int precision, uint8_t *out, int out_width) {
     fastpq_int128 v = variant_signed(p, width);
     const fastpq_int128 bound = power_of_ten(precision);
     for (; from < to && v; from++) {
-        if (v >= bound / 10 || v <= -bound / 10) return 0; /* too many digits; checked before v overflows */
+        if (v >= bound / 10 || v <= -bound / 10) return 0; /* too many digits: check this before v overflows */
         v *= 10;
     }
     for (; from > to && v; from--) {
@@ -66,7 +66,7 @@ static inline int variant_rescale(const uint8_t *p, int width, int from, int to,
     return 1;
 }
 
-/* A hash of a position. Equal sums of hashes mean equal multisets of positions, with overwhelming probability. */
+/* Return a position's hash. Two multisets whose hashes have equal sums are equal, almost certainly. */
 static inline uint64_t variant_spread(uint64_t position) {
     uint64_t v = position + 0x9E3779B97F4A7C15u;
     v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -102,7 +102,7 @@ def test_a_refreshed_token_does_not_reach_those_who_have_the_old_one() -> None:
     keys = CryptoFactory(services)
     first, second = (KmsConnectionConfig(key_access_token="old") for _ in range(2))
     keys.file_encryption_properties(first, UNIFORM)
-    first.refresh_key_access_token("better")
+    first.key_access_token = "better"       # the same as refresh_key_access_token, as in pyarrow
     keys.file_encryption_properties(second, replace(UNIFORM, footer_key="kc1"))
     [(config, client)] = services.clients
     assert (config.key_access_token, client.wrapped) == ("old", ["kf", "kc1"])
@@ -169,11 +169,11 @@ def test_master_keys_that_a_reader_does_not_trust(tmp_path: Path, trusted: Any, 
     opened = keys.file_decryption_properties(KmsConnectionConfig(), configuration)
     with fastpq.ParquetFile(path, decryption_properties=opened) as file:
         assert file.read(["a"]).num_rows == 10
-        with pytest.raises(fastpq.KeyAccessError, match=r"'kc2', none of trusted_master_keys.*column b"):
+        with pytest.raises(fastpq.KeyAccessError, match=r"'kc2', which trusted_master_keys.*column b"):
             file.read(["b"])
     assert asked.unwrapped == ["kf", "kc1"]
     alone = DecryptionConfiguration(trusted_master_keys=["kc1", "kc2"])
-    with pytest.raises(fastpq.KeyAccessError, match="'kf', none of"):
+    with pytest.raises(fastpq.KeyAccessError, match="'kf', which trusted"):
         fastpq.read_table(path, decryption_properties=keys.file_decryption_properties(KmsConnectionConfig(), alone))
 
 
@@ -187,7 +187,7 @@ def test_rotation_keeps_to_the_same_policies(tmp_path: Path) -> None:
     before, keys = material.read_bytes(), factory()
     for options, message in (
         ({}, "trust_kms_url_from_file"),
-        ({"trust_kms_url_from_file": True, "trusted_master_keys": ["kf"]}, "'kc1', none of trusted_master_keys"),
+        ({"trust_kms_url_from_file": True, "trusted_master_keys": ["kf"]}, "'kc1', which trusted_master_keys"),
     ):
         with pytest.raises(fastpq.KeyAccessError, match=message):
             keys.rotate_master_keys(KmsConnectionConfig(), path, **options)     # type: ignore[arg-type]
@@ -231,10 +231,10 @@ def test_configurations_as_pyarrow_takes_them() -> None:
         assert (reading.cache_lifetime, reading.read_kms_url) == (peer.cache_lifetime, peer.read_kms_url)
     assert DecryptionConfiguration(7, True) == DecryptionConfiguration(timedelta(seconds=7), trust_kms_url_from_file=True)
     assert replace(DecryptionConfiguration(7, True), trust_kms_url_from_file=False) == DecryptionConfiguration(7)
-    with pytest.raises(ValueError, match="contrary"):
+    with pytest.raises(ValueError, match="contradicts"):
         DecryptionConfiguration(read_kms_url=False, trust_kms_url_from_file=True)
     text: Any = "False"
-    with pytest.raises(TypeError, match="read_kms_url is True or False"):
+    with pytest.raises(TypeError, match="read_kms_url must be True or False"):
         DecryptionConfiguration(read_kms_url=text)
     empty: dict[str, Any] = dict.fromkeys(("kms_instance_id", "kms_instance_url", "key_access_token", "custom_kms_conf"))
     config, peer = KmsConnectionConfig(**empty), pe.KmsConnectionConfig(**empty)

@@ -74,20 +74,22 @@ def test_columns_of_a_master_key_share_a_kek_and_no_data_key() -> None:
     recorder = Recorder()
     keys = CryptoFactory(recorder)
     first, second = (keys.file_encryption_properties(CONNECTION, BY_COLUMN) for _ in range(2))
-    assert recorder.wrapped == ["kf", "kc1", "kc2"]
+    assert sorted(recorder.wrapped) == ["kc1", "kc2", "kf"]
     assert len({material(one, name).kek_id for one in (first, second) for name in "ab"}) == 1
     assert len({material(one, name).wrapped_dek for one in (first, second) for name in "abc"}) == 6
     assert material(first, "a").kek_id != material(first, "c").kek_id
     assert material(first).is_footer_key
     assert not material(first, "a").is_footer_key
-    assert first.column(("d",)) is None
+    other = first.column(("d",))
+    assert other is not None
+    assert other.key is None
 
 
 def test_single_wrapping_asks_for_every_key() -> None:
     recorder = Recorder()
     configuration = EncryptionConfiguration("kf", column_keys=BY_COLUMN.column_keys, double_wrapping=False)
     properties = CryptoFactory(recorder).file_encryption_properties(CONNECTION, configuration)
-    assert recorder.wrapped == ["kf", "kc1", "kc1", "kc2"]
+    assert sorted(recorder.wrapped) == ["kc1", "kc1", "kc2", "kf"]
     assert material(properties).kek_id is None
 
 
@@ -119,7 +121,8 @@ def test_caches_are_used_for_their_lifetime_and_token(tmp_path: Path) -> None:
     assert len(recorder.clients) == 1
     assert read(KmsConnectionConfig(key_access_token="another")) == 3
     assert len(recorder.clients) == 2
-    assert read(CONNECTION, timedelta(0)) == 4      # each column asks anew, the two of one master key as well
+    # each column asks anew. The two of one master key share an answer only if their threads ask at the same time
+    assert read(CONNECTION, timedelta(0)) in (3, 4)
     keys.remove_cache_entries_for_token("another")
     assert read(KmsConnectionConfig(key_access_token="another")) == 3
     keys.remove_cache_entries_for_all_tokens()
@@ -250,8 +253,6 @@ def test_external_material(tmp_path: Path) -> None:
     fastpq.write_table({"a": np.arange(3)}, path, encryption_properties=first)
     with pytest.raises(fastpq.KeyAccessError, match="parquet_file_path"):
         fastpq.read_table(path, decryption_properties=keys.file_decryption_properties(CONNECTION))
-    with pytest.raises(fastpq.SchemaError, match="may be replaced"):
-        keys.file_encryption_properties(CONNECTION, configuration, path)
     properties = keys.file_decryption_properties(CONNECTION, parquet_file_path=str(path))
     assert fastpq.read_table(path, decryption_properties=properties).num_rows == 3
     material_file = tmp_path / "_KEY_MATERIAL_FOR_file.parquet.json"
@@ -261,7 +262,7 @@ def test_external_material(tmp_path: Path) -> None:
     with pytest.raises(fastpq.KeyAccessError, match="no entry"):
         fastpq.read_table(path, decryption_properties=keys.file_decryption_properties(CONNECTION, parquet_file_path=path))
     material_file.unlink()
-    with pytest.raises(fastpq.KeyAccessError, match="not there"):
+    with pytest.raises(fastpq.KeyAccessError, match="which is missing"):
         fastpq.read_table(path, decryption_properties=keys.file_decryption_properties(CONNECTION, parquet_file_path=path))
     path.unlink()
     keys.file_encryption_properties(CONNECTION, configuration, path)
@@ -282,25 +283,28 @@ def test_external_material_on_another_filesystem() -> None:
 
 
 def test_paths_with_dots_commas_and_groups() -> None:
-    configuration = EncryptionConfiguration("kf", column_keys={"kc1": [("a.b", "c,d"), "group"], "kc2": ["x;y:z"]})
+    columns: dict[str, list[Any]] = {"kc1": [("a.b", "c,d"), "group"], "kc2": ["x;y:z"]}
+    configuration = EncryptionConfiguration("kf", column_keys=columns, unlisted="plaintext")
     properties = factory().file_encryption_properties(CONNECTION, configuration)
     for path in (("a.b", "c,d"), ("group", "list", "element"), ("x;y:z",)):
         column = properties.column(path)
         assert column is not None
         assert column.key is not None
     assert properties.column(("other",)) is None
-    complete = EncryptionConfiguration("kf", column_keys={"kc1": ["a"]}, complete_columns=True)
-    column = factory().file_encryption_properties(CONNECTION, complete).column(("other",))
-    assert column is not None
-    assert column.key is None
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "either column_keys or uniform"),
+        ({"plaintext_footer": True}, "either column_keys or uniform"),
+        ({"unlisted": "plaintext"}, "either column_keys or uniform"),
+        ({"complete_columns": False}, "either column_keys or uniform"),
+        ({"plaintext_columns": ["a"]}, "either column_keys or uniform"),
         ({"column_keys": {"k": ["a"]}, "uniform_encryption": True}, "either column_keys or uniform"),
         ({"complete_columns": True, "uniform_encryption": True}, "complete_columns"),
+        ({"unlisted": "plaintext", "uniform_encryption": True}, "unlisted needs column_keys"),
+        ({"unlisted": "none", "column_keys": {"k": ["a"]}}, "unlisted must be one of"),
+        ({"unlisted": "raise", "complete_columns": False, "column_keys": {"k": ["a"]}}, "complete_columns=False means"),
         ({"column_keys": {"k": "abc"}}, "sequence"),
         ({"column_keys": {"k": []}}, "not empty"),
         ({"column_keys": {"": ["a"]}}, "cannot be empty"),
@@ -316,6 +320,14 @@ def test_configurations_that_make_no_sense(options: dict[str, Any], message: str
         EncryptionConfiguration("kf", **options)
 
 
+def test_a_footer_key_alone_encrypts_all_columns() -> None:
+    configuration = EncryptionConfiguration("kf")
+    assert configuration == EncryptionConfiguration("kf", uniform_encryption=True)
+    properties = factory().file_encryption_properties(CONNECTION, configuration)
+    assert properties.unlisted == "footer_key"
+    assert properties.column(("any",)) is not None
+
+
 def test_types_are_checked() -> None:
     wrong: Any = 600
     with pytest.raises(TypeError, match="timedelta"):
@@ -326,9 +338,9 @@ def test_types_are_checked() -> None:
         with pytest.raises(ValueError, match="negative"):
             DecryptionConfiguration(cache_lifetime=seconds)
     text: Any = "False"         # which would count as true: it would open a footer, or a policy
-    with pytest.raises(TypeError, match="plaintext_footer is True or False"):
+    with pytest.raises(TypeError, match="plaintext_footer must be True or False"):
         EncryptionConfiguration("kf", uniform_encryption=True, plaintext_footer=text)
-    with pytest.raises(TypeError, match="trust_kms_url_from_file is True or False"):
+    with pytest.raises(TypeError, match="trust_kms_url_from_file must be True or False"):
         DecryptionConfiguration(trust_kms_url_from_file=text)
     with pytest.raises(TypeError, match="column path"):
         EncryptionConfiguration("kf", column_keys={"kc1": [wrong]})
@@ -362,7 +374,7 @@ class BrokenKms:
 
 @pytest.mark.parametrize("wrapped", [None, "", b"", b"\xff", 7, "\ud800"])
 def test_a_client_that_does_not_wrap(wrapped: Any) -> None:
-    with pytest.raises(fastpq.CryptoError, match=r"BrokenKms\.wrap_key returned no text"):
+    with pytest.raises(fastpq.CryptoError, match=r"BrokenKms\.wrap_key did not return text"):
         CryptoFactory(lambda config: BrokenKms(wrapped, None)).file_encryption_properties(CONNECTION, UNIFORM)
 
 

@@ -145,7 +145,7 @@ def test_altered_files(path: Path, keyring: Keyring, name: str) -> None:
 
 
 def test_another_passphrase(path: Path, keyring: Keyring) -> None:
-    with pytest.raises(fastpq.KeyAccessError, match="another passphrase") as raised:
+    with pytest.raises(fastpq.KeyAccessError, match="the passphrase is wrong") as raised:
         Keyring(path, "incorrect horse")
     assert "horse" not in str(raised.value)
 
@@ -182,7 +182,7 @@ def test_passphrases_of_allowed_lengths(passphrase: Any, tmp_path: Path) -> None
     "wrapped", ["", "kf", "keyring:v1", "keyring:v:QUJD", "keyring:v1:QUJD", "keyring:v²:QUJD", "vault:v1:QUJD"]
 )
 def test_wrapped_keys_that_are_none(keyring: Keyring, wrapped: str) -> None:
-    with pytest.raises(fastpq.FormatError, match="wrapped key"):
+    with pytest.raises(fastpq.FormatError, match="wrapped"):
         keyring.unwrap_key(wrapped, "kf")
 
 
@@ -263,3 +263,92 @@ def test_files_with_a_keyring(tmp_path: Path, path: Path, keyring: Keyring) -> N
         KmsConnectionConfig(key_access_token=PASSPHRASE), parquet_file_path=file
     )
     assert np.array_equal(fastpq.read_table(file, decryption_properties=opened)["b"].to_numpy(), np.arange(5))
+
+
+def test_disabled_and_destroyed_versions(path: Path, keyring: Keyring) -> None:
+    first = keyring.wrap_key(KEY, "kf")
+    assert keyring.rotate_key("kf") == 2
+    second = keyring.wrap_key(KEY, "kf")
+    keyring.disable_version("kf", 1)
+    other = Keyring(path, PASSPHRASE)
+    for each in (keyring, other):
+        with pytest.raises(fastpq.KeyAccessError, match="version 1 of the master key 'kf' is disabled") as caught:
+            each.unwrap_key(first, "kf")
+        assert caught.value.is_denied
+        assert each.unwrap_key(second, "kf") == KEY
+    other.enable_version("kf", 1)
+    assert keyring.unwrap_key(first, "kf") == KEY
+    with pytest.raises(ValueError, match="disable version 1"):
+        keyring.destroy_version("kf", 1)
+    keyring.disable_version("kf", 1)
+    assert other.versions("kf") == {1: "disabled", 2: "enabled"}
+    keyring.destroy_version("kf", 1)
+    assert other.versions("kf") == {1: "destroyed", 2: "enabled"}
+    with pytest.raises(fastpq.KeyAccessError, match="no master key 'ko'"):
+        other.versions("ko")
+    assert json.loads(path.read_text())["keys"]["kf"][0] is None
+    for change in (keyring.enable_version, keyring.disable_version, keyring.destroy_version):
+        with pytest.raises(fastpq.KeyAccessError, match="was destroyed"):
+            change("kf", 1)
+        for number in (0, 3, -1):
+            with pytest.raises(fastpq.KeyAccessError, match="has no version"):
+                change("kf", number)
+    with pytest.raises(fastpq.KeyAccessError, match="was destroyed"):
+        other.unwrap_key(first, "kf")
+    assert other.unwrap_key(second, "kf") == KEY
+    keyring.disable_version("kf", 2)
+    with pytest.raises(fastpq.KeyAccessError, match="version 2 of the master key 'kf' is disabled"):
+        other.wrap_key(KEY, "kf")       # an older version does not take its place
+    with pytest.raises(ValueError, match=r"newest.*rotate the key first"):
+        keyring.destroy_version("kf", 2)
+    assert keyring.rotate_key("kf") == 3
+    assert other.unwrap_key(other.wrap_key(KEY, "kf"), "kf") == KEY
+
+
+def test_a_cache_outlives_a_disabled_version(tmp_path: Path, keyring: Keyring) -> None:
+    """The docs say so, and what ends it."""
+    file, connection = tmp_path / "file.parquet", KmsConnectionConfig()
+    factory = CryptoFactory(lambda config: keyring)
+    made = factory.file_encryption_properties(connection, EncryptionConfiguration("kf", uniform_encryption=True))
+    fastpq.write_table({"a": np.arange(5)}, file, encryption_properties=made)
+    fastpq.read_table(file, decryption_properties=factory.file_decryption_properties(connection))
+    keyring.rotate_key("kf")
+    keyring.disable_version("kf", 1)
+    fastpq.read_table(file, decryption_properties=factory.file_decryption_properties(connection))
+    factory.remove_cache_entries_for_all_tokens()
+    with pytest.raises(fastpq.KeyAccessError, match="disabled"):
+        fastpq.read_table(file, decryption_properties=factory.file_decryption_properties(connection))
+
+
+def test_the_seal_covers_disabled_versions(path: Path, keyring: Keyring) -> None:
+    keyring.rotate_key("kf")
+    keyring.disable_version("kf", 1)
+    content = json.loads(path.read_text())
+    del content["disabled"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(fastpq.KeyAccessError, match="altered"):
+        Keyring(path, PASSPHRASE)
+
+
+def test_a_changed_passphrase(path: Path, keyring: Keyring) -> None:
+    wrapped, before = keyring.wrap_key(KEY, "kf"), Keyring(path, PASSPHRASE)
+    keyring.change_passphrase("another horse")
+    assert keyring.unwrap_key(wrapped, "kf") == Keyring(path, b"another horse").unwrap_key(wrapped, "kf") == KEY
+    with pytest.raises(fastpq.KeyAccessError, match="does not open"):
+        Keyring(path, PASSPHRASE)
+    with pytest.raises(fastpq.KeyAccessError, match=r"replaced .* or its passphrase was changed: open it again"):
+        before.unwrap_key(wrapped, "kf")
+    for wrong, error in (("", ValueError), (7, TypeError)):
+        with pytest.raises(error):
+            keyring.change_passphrase(wrong)        # type: ignore[arg-type]
+    assert Keyring(path, "another horse").key_ids == ["kc", "kf"]
+    keyring.rotate_key("kf")
+    assert Keyring(path, "another horse").unwrap_key(wrapped, "kf") == KEY
+    assert oct(path.stat().st_mode & 0o777) == "0o600"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_a_file_that_others_can_read(path: Path, keyring: Keyring, mode: int) -> None:
+    path.chmod(mode)
+    with pytest.warns(UserWarning, match=f"others can read the keyring .* \\(mode {mode:o}\\)"):
+        Keyring(path, PASSPHRASE)

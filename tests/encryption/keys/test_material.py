@@ -117,7 +117,7 @@ MALFORMED: dict[str, tuple[bytes, type[ParquetError], str]] = {
     "no type": (dumped(without(SINGLE, "keyMaterialType")), FormatError, "keyMaterialType is missing"),
     "another type": (dumped(SINGLE | {"keyMaterialType": "PKMT2"}), UnsupportedError, "PKMT2"),
     "a long type": (dumped(SINGLE | {"keyMaterialType": "x" * 9999}), UnsupportedError, r"x{40}\.\.\.'"),
-    "a type that is no text": (dumped(SINGLE | {"keyMaterialType": 1}), FormatError, "keyMaterialType is no text"),
+    "a type that is no text": (dumped(SINGLE | {"keyMaterialType": 1}), FormatError, "keyMaterialType is not text"),
     "no reference": (b'{"keyMaterialType":"PKMT1","internalStorage":false}', FormatError, "keyReference is missing"),
     "base64 without padding": (dumped(DOUBLE | {"keyEncryptionKeyID": "QUI"}), FormatError, "not base64"),
     "URL-safe base64": (dumped(DOUBLE | {"keyEncryptionKeyID": "p--219-WaoCIfE1TDaJbCQ=="}), FormatError, "not base64"),
@@ -130,9 +130,9 @@ MALFORMED: dict[str, tuple[bytes, type[ParquetError], str]] = {
         for name in ("internalStorage", "isFooterKey", "doubleWrapping")
         for kind, message, members in (
             ("missing", "missing", without(SINGLE, name)),
-            ("as text", "no boolean", SINGLE | {name: "true"}),
-            ("as a number", "no boolean", SINGLE | {name: 1}),
-            ("null", "no boolean", SINGLE | {name: None}),
+            ("as text", "not a boolean", SINGLE | {name: "true"}),
+            ("as a number", "not a boolean", SINGLE | {name: 1}),
+            ("null", "not a boolean", SINGLE | {name: None}),
         )
     },
     **{
@@ -140,12 +140,12 @@ MALFORMED: dict[str, tuple[bytes, type[ParquetError], str]] = {
         for name in ("masterKeyID", "wrappedDEK", "keyEncryptionKeyID", "wrappedKEK")
         for kind, message, members in (
             ("missing", "missing", without(DOUBLE, name)),
-            ("as a number", "no text", DOUBLE | {name: 7}),
-            ("empty", "no text", DOUBLE | {name: ""}),
+            ("as a number", "not text", DOUBLE | {name: 7}),
+            ("empty", "not text", DOUBLE | {name: ""}),
         )
     },
-    "kmsInstanceID as a number": (dumped(SINGLE | {"kmsInstanceID": 7}), FormatError, "kmsInstanceID is no text"),
-    "kmsInstanceURL null": (dumped(SINGLE | {"kmsInstanceURL": None}), FormatError, "kmsInstanceURL is no text"),
+    "kmsInstanceID as a number": (dumped(SINGLE | {"kmsInstanceID": 7}), FormatError, "kmsInstanceID is not text"),
+    "kmsInstanceURL null": (dumped(SINGLE | {"kmsInstanceURL": None}), FormatError, "kmsInstanceURL is not text"),
 }
 
 
@@ -160,7 +160,7 @@ def test_malformed_key_metadata(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"[]", "object"), (b'{"footerKey":{}}', "no string"), (b'{"a":"","a":""}', "twice"), (b"\x00", "JSON")],
+    [(b"[]", "object"), (b'{"footerKey":{}}', "is not a string"), (b'{"a":"","a":""}', "twice"), (b"\x00", "JSON")],
 )
 def test_malformed_material_files(data: bytes, message: str) -> None:
     with pytest.raises(FormatError, match=message):

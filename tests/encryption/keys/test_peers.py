@@ -34,8 +34,10 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "256 bits": {"data_key_length_bits": 256},
     "short KEK": {"data_key_length_bits": 256, "kek_length_bits": 128},
     "complete": {"complete_columns": True},
+    "as pyarrow": {"unlisted": "plaintext"},
+    "signed, complete": {"plaintext_footer": True, "unlisted": "footer_key"},
     "uniform": {"uniform_encryption": True, "column_keys": {}},
-    "plaintext footer": {"plaintext_footer": True},
+    "plaintext footer": {"plaintext_footer": True, "unlisted": "plaintext"},
     "CTR": {"encryption_algorithm": "AES_GCM_CTR_V1"},
     "uniform external": {"uniform_encryption": True, "column_keys": {}, "internal_key_material": False},
 }
@@ -74,7 +76,7 @@ def test_pyarrow_reads_a_stored_aad_prefix(tmp_path: Path) -> None:
     path = write(tmp_path, "double internal", aad_prefix=b"tenant 7")
     assert_arrow_reads(path)
     assert_expected(read(path, aad_prefix=b"tenant 7"))
-    with pytest.raises(fastpq.CryptoError, match="not the one supplied"):
+    with pytest.raises(fastpq.CryptoError, match="is not the supplied one"):
         read(path, aad_prefix=b"tenant 8")
     hidden = write(tmp_path, "single internal", aad_prefix=b"tenant 7", store_aad_prefix=False)
     assert_expected(read(hidden, aad_prefix=b"tenant 7"))

@@ -4,6 +4,7 @@ API, and a SoftHSM2 token."""
 from __future__ import annotations
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -18,8 +19,10 @@ import pytest
 import fastpq
 from fastpq.encryption import (
     AwsKmsClient,
+    AzureKmsClient,
     CryptoFactory,
     EncryptionConfiguration,
+    GoogleKmsClient,
     KmsClient,
     KmsConnectionConfig,
     Pkcs11KmsClient,
@@ -52,7 +55,13 @@ def assert_files_go_round(tmp_path: Path, client: Any, config: KmsConnectionConf
 
 @pytest.mark.parametrize(
     ("client", "module", "package"),
-    [(AwsKmsClient, "boto3", "boto3"), (VaultKmsClient, "hvac", "hvac"), (Pkcs11KmsClient, "pkcs11", "python-pkcs11")],
+    [
+        (AwsKmsClient, "boto3", "boto3"),
+        (AzureKmsClient, "azure.keyvault.keys", "azure-keyvault-keys"),
+        (GoogleKmsClient, "google.cloud.kms_v1", "google-cloud-kms"),
+        (VaultKmsClient, "hvac", "hvac"),
+        (Pkcs11KmsClient, "pkcs11", "python-pkcs11"),
+    ],
 )
 def test_a_missing_package_is_named(client: Any, module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
@@ -62,7 +71,8 @@ def test_a_missing_package_is_named(client: Any, module: str, package: str, monk
 
 
 def test_importing_fastpq_brings_none_of_them() -> None:
-    script = "import sys, fastpq.encryption; print([name for name in ('boto3', 'hvac', 'pkcs11') if name in sys.modules])"
+    packages = ("boto3", "hvac", "pkcs11", "google.cloud", "grpc", "azure", "requests")
+    script = f"import sys, fastpq.encryption.keys; print([name for name in {packages} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
@@ -120,10 +130,38 @@ def test_aws_refuses(aws: Any, aws_config: KmsConnectionConfig) -> None:
         client.unwrap_key("no base64", identifier)
 
 
+def test_aws_binds_a_context(tmp_path: Path, aws: Any, aws_config: KmsConnectionConfig) -> None:
+    identifier = aws.create_key()["KeyMetadata"]["KeyId"]
+
+    def client(**context: str) -> AwsKmsClient:
+        custom = {"encryption_context": json.dumps(context)} if context else None
+        return AwsKmsClient(
+            KmsConnectionConfig("eu-west-1", kms_instance_url=aws_config.kms_instance_url, custom_kms_conf=custom)
+        )
+
+    bound = client(table="sales", stage="test")
+    wrapped = bound.wrap_key(KEY, identifier)
+    ciphertext = base64.b64decode(wrapped)
+    context = {"stage": "test", "table": "sales"}
+    assert bound.unwrap_key(wrapped, identifier) == KEY
+    assert aws.decrypt(CiphertextBlob=ciphertext, EncryptionContext=context)["Plaintext"] == KEY
+    for other in (client(), client(table="sales"), client(table="sales", stage="production")):
+        with pytest.raises(fastpq.KeyAccessError, match="InvalidCiphertext"):
+            other.unwrap_key(wrapped, identifier)
+    for malformed in ("sales", "[]", "{}", '{"table": 1}', '{"table": "a", "table": "b"}'):
+        custom = {"encryption_context": malformed}
+        with pytest.raises(fastpq.SchemaError, match="encryption_context"):
+            AwsKmsClient(KmsConnectionConfig("eu-west-1", custom_kms_conf=custom))
+    with_context = KmsConnectionConfig(
+        "eu-west-1", kms_instance_url=aws_config.kms_instance_url, custom_kms_conf={"encryption_context": '{"table": "sales"}'}
+    )
+    assert_files_go_round(tmp_path, AwsKmsClient, with_context, identifier, identifier)
+
+
 def test_aws_is_not_there(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     client = AwsKmsClient(KmsConnectionConfig("eu-west-1", kms_instance_url="http://127.0.0.1:9"))
-    with pytest.raises(fastpq.KeyAccessError, match="cannot be asked to encrypt: EndpointConnectionError"):
+    with pytest.raises(fastpq.KeyAccessError, match="could not be asked to encrypt: EndpointConnectionError"):
         client.wrap_key(KEY, "any")
 
 
@@ -167,7 +205,7 @@ def test_vault_s_versions_and_mount_points(vault: TransitServer) -> None:
 def test_vault_s_tokens(vault: TransitServer, monkeypatch: pytest.MonkeyPatch) -> None:
     config = vault_config(vault, key_access_token="hvs.expired")
     client = VaultKmsClient(config)
-    with pytest.raises(fastpq.KeyAccessError, match=r"did not encrypt_data with the key 'footer': Forbidden") as raised:
+    with pytest.raises(fastpq.KeyAccessError, match=r"did not encrypt with the key 'footer': Forbidden") as raised:
         client.wrap_key(KEY, "footer")
     assert "hvs" not in str(raised.value) + repr(client)
     config.refresh_key_access_token("root")
@@ -178,6 +216,16 @@ def test_vault_s_tokens(vault: TransitServer, monkeypatch: pytest.MonkeyPatch) -
     assert VaultKmsClient(KmsConnectionConfig()).unwrap_key(wrapped, "footer") == KEY
 
 
+def test_vault_s_address_is_needed(vault: TransitServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token does not go to port 8200 of this machine, nor to VAULT_ADDR if the caller names another server."""
+    for url in ("", "DEFAULT"):
+        with pytest.raises(fastpq.SchemaError, match="needs kms_instance_url, or the environment variable VAULT_ADDR"):
+            VaultKmsClient(KmsConnectionConfig(kms_instance_url=url, key_access_token="root"))
+    monkeypatch.setenv("VAULT_ADDR", vault.url)
+    with pytest.raises(fastpq.SchemaError, match="the address of Vault is kms_instance_url"):
+        VaultKmsClient(KmsConnectionConfig("https://vault.example.com", key_access_token="root"))
+
+
 def test_vault_refuses(vault: TransitServer) -> None:
     client = VaultKmsClient(vault_config(vault))
     wrapped = client.wrap_key(KEY, "footer")
@@ -186,7 +234,7 @@ def test_vault_refuses(vault: TransitServer) -> None:
     with pytest.raises(fastpq.KeyAccessError, match="InvalidRequest"):
         client.wrap_key(KEY, "unknown")
     for name in ("../sys/seal", "..", "."):
-        with pytest.raises(fastpq.KeyAccessError, match="no name of a transit key"):
+        with pytest.raises(fastpq.KeyAccessError, match="cannot be the name of a transit key"):
             client.wrap_key(KEY, name)
     unreachable = VaultKmsClient(KmsConnectionConfig(kms_instance_url="http://127.0.0.1:9", key_access_token="root"))
     with pytest.raises(fastpq.KeyAccessError, match="ConnectionError"):
@@ -297,7 +345,7 @@ def test_pkcs11_refuses(token: KmsConnectionConfig) -> None:
     with pytest.raises(fastpq.KeyAccessError, match="no version 'ff'"):
         client.unwrap_key(wrapped.replace("pkcs11:01", "pkcs11:ff"), "footer")
     for malformed in ("", "pkcs11:01", "vault:v1:QUJD", "pkcs11:01:QUJD", "pkcs11:01:" + "A" * 84):
-        with pytest.raises(fastpq.FormatError, match="wrapped key"):
+        with pytest.raises(fastpq.FormatError, match="wrapped"):
             client.unwrap_key(malformed, "footer")
     wrong = KmsConnectionConfig(key_access_token="0000", custom_kms_conf=token.custom_kms_conf)
     with pytest.raises(fastpq.KeyAccessError, match="PinIncorrect") as raised:

@@ -28,6 +28,7 @@ class TransitServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.tokens = {"root"}
+        self.requests: list[str] = []       # path and members of each call
         self.namespace: str | None = None
         self.keys: dict[tuple[str, str], list[bytes]] = {}      # by mount point and name, versions from 1
         self._thread = threading.Thread(target=self.serve_forever)
@@ -53,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append(f"POST {self.path} {' '.join(sorted(json.loads(body)))}")
         try:
             self._answer(200, {"data": self._operate(json.loads(body))})
         except Refusal as refusal:

@@ -4,64 +4,57 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.apache.spark.SparkFiles;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
-import org.apache.spark.sql.connector.write.DataWriter;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Writes the rows of a task: gathers them into columns, and copies batches of columns into the shared memory of a worker.
+ * Writes a file's rows: gathers them into columns, and copies batches into memory that a worker shares.
  *
  * The worker takes a batch out of the memory at once, and encodes while further rows are gathered.
  */
-final class FastpqWriter implements DataWriter<InternalRow> {
-    private static final int MOST_ROWS = 1 << 16;           // of a batch
-    private static final long MOST_BYTES = 32L << 20;       // of a batch, unless a row has more
+final class FastpqWriter implements AutoCloseable {
+    private static final int MOST_ROWS = 1 << 16;        // of a batch
+    private static final long MOST_BYTES = 32L << 20;    // in a batch, unless a row has more
     private static final byte[] NOTHING = {};
-
-    /** The files of a task, as the worker names them: a pickled commit message. */
-    record Message(String pickled) implements WriterCommitMessage {}
 
     private final Worker worker;
     private final Gatherer[] columns;
+    private final HadoopFiles files;
     private SharedMemory segment;
     private long segmentSize = 0;
     private int rows = 0;
-    private long bytes = 0;             // of the rows of the batch, as Spark holds them
-    private boolean isTaken = true;     // whether the worker has taken the last batch
-    private boolean closed = false;
+    private long bytes = 0;            // the batch's rows, as Spark holds them
+    private boolean isTaken = true;    // whether the worker has taken the last batch
+    private boolean isClosed = false;
 
     /**
-     * A writer of a task.
+     * A writer for one file.
      *
-     * @param schema columns of the rows
-     * @param writer the pickled writer of the job
-     * @param partition number of the task
-     * @param attempt number of the attempt
+     * @param schema the rows' columns
+     * @param task the request's payload
+     * @param python the worker's interpreter
+     * @param files the file to write, if it is not local
      */
-    FastpqWriter(StructType schema, byte[] writer, int partition, long attempt, String python) {
+    FastpqWriter(StructType schema, byte[] task, String python, HadoopFiles files) {
         StructField[] fields = schema.fields();
         columns = new Gatherer[fields.length];
         for (int i = 0; i < fields.length; i++) {
             columns[i] = Gatherer.of(fields[i].dataType());
         }
-        worker = new Worker(python);
-        byte[] files = Worker.bytes(SparkFiles.getRootDirectory());
-        ByteBuffer task = ByteBuffer.allocate(20 + files.length + writer.length).order(ByteOrder.LITTLE_ENDIAN);
-        task.putInt(partition).putLong(attempt).putInt(files.length).putInt(writer.length).put(files).put(writer);
+        this.files = files;
+        worker = new Worker(python, files);
         try {
-            worker.request(Worker.WRITE, task.array());
+            worker.request(Worker.WRITE, task);
         } catch (IOException error) {
             worker.close();
-            throw new FastpqException(error.getClass().getSimpleName(), error.getMessage());
+            throw FastpqException.lost(error);
         }
     }
 
-    @Override
-    public void write(InternalRow row) throws IOException {
+    /** Takes a row. */
+    void write(InternalRow row) throws IOException {
         for (int i = 0; i < columns.length; i++) {
             columns[i].append(row, i);
         }
@@ -81,7 +74,7 @@ final class FastpqWriter implements DataWriter<InternalRow> {
     }
 
     private void flush() throws IOException {
-        Description description = new Description();
+        ColumnsDescription description = new ColumnsDescription();
         for (Gatherer column : columns) {
             column.describeAll(description);
         }
@@ -111,49 +104,49 @@ final class FastpqWriter implements DataWriter<InternalRow> {
 
     private void reserve(long size) throws IOException {
         worker.send(Worker.RESERVE, ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(Math.max(1, size)).array());
-        JsonNode found = expect(Worker.SEGMENT).json();
+        JsonNode memory = expect(Worker.SEGMENT).json();
         if (segment != null) {
             segment.close();
+            segment = null;
         }
-        segmentSize = found.get("size").asLong();
-        segment = new SharedMemory(found.get("path").asText(), segmentSize, true);
+        segmentSize = memory.get("size").asLong();
+        segment = SharedMemory.of(memory, true);
     }
 
     private Worker.Message expect(int kind) throws IOException {
         Worker.Message message = worker.receive();
         if (message.kind() != kind) {
-            throw new IllegalStateException("a message of kind " + message.kind() + " from a worker that writes");
+            throw FastpqException.unknown("a message of kind " + message.kind() + " from a worker that writes");
         }
         return message;
     }
 
-    @Override
-    public WriterCommitMessage commit() throws IOException {
+    /** Writes the last rows, and completes the file. */
+    void commit() throws IOException {
         if (rows > 0) {
             flush();
         }
         await();
         worker.send(Worker.END, NOTHING);
-        return new Message(expect(Worker.ANSWER).json().get("message").asText());
+        expect(Worker.ANSWER);
     }
 
-    @Override
-    public void abort() {
-        worker.stop();
-    }
-
+    /** Gives the worker back. A worker whose file is not complete is ended. */
     @Override
     public void close() throws IOException {
-        if (closed) {
+        if (isClosed) {
             return;
         }
-        closed = true;
-        worker.close();
-        for (Gatherer column : columns) {
-            column.close();
-        }
-        if (segment != null) {
-            segment.close();
+        isClosed = true;
+        try (files; worker) {
+            worker.stop();
+        } finally {
+            for (Gatherer column : columns) {
+                column.close();
+            }
+            if (segment != null) {
+                segment.close();
+            }
         }
     }
 }

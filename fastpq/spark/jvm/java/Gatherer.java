@@ -19,41 +19,20 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimeType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.types.VariantType;
+import org.apache.spark.sql.types.YearMonthIntervalType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Values of rows gathered into a column; the layouts and their descriptions are those of Vectors.
+ * One column's values, gathered from rows. Vectors has the same layouts and descriptions.
  *
- * Decimals are their digits: in 4 bytes up to 9 of them, in 8 up to 18, else in 16. The bitmap of validity begins at the first null.
+ * Decimals are their digits: up to 9 digits in 4 bytes, up to 18 in 8, else in 16. The validity bitmap begins at the first null.
  */
 abstract class Gatherer {
-    /** Whether values of a type can be gathered. */
-    static boolean canTake(DataType type) {
-        if (type instanceof StructType) {
-            for (StructField field : ((StructType) type).fields()) {
-                if (!canTake(field.dataType())) {
-                    return false;
-                }
-            }
-            return true;
-        }
-        if (type instanceof ArrayType) {
-            return canTake(((ArrayType) type).elementType());
-        }
-        if (type instanceof MapType) {
-            return canTake(((MapType) type).keyType()) && canTake(((MapType) type).valueType());
-        }
-        return type instanceof NullType || type instanceof BooleanType || type instanceof DecimalType || width(type) > 0
-            || type instanceof StringType || type instanceof BinaryType || type instanceof VariantType;
-    }
-
-    /** Bytes of a value of fixed width; 0 for other types, decimals too. */
+    /** Bytes for a value whose type has a fixed width. 0 for other types, and for decimals. */
     private static int width(DataType type) {
         if (type instanceof ByteType) {
             return 1;
@@ -61,40 +40,48 @@ abstract class Gatherer {
         if (type instanceof ShortType) {
             return 2;
         }
-        if (type instanceof IntegerType || type instanceof DateType || type instanceof FloatType) {
+        if (type instanceof IntegerType || type instanceof DateType || type instanceof FloatType
+            || type instanceof YearMonthIntervalType) {
             return 4;
         }
         return type instanceof LongType || type instanceof DoubleType || type instanceof TimestampType
-            || type instanceof TimestampNTZType || type instanceof TimeType || type instanceof DayTimeIntervalType ? 8 : 0;
+                || type instanceof TimestampNTZType || isTime(type) || type instanceof DayTimeIntervalType
+            ? 8
+            : 0;
+    }
+
+    /** Whether a type is TIME, whose class Spark 4.0 lacks. */
+    private static boolean isTime(DataType type) {
+        return type.typeName().startsWith("time(");
     }
 
     static Gatherer of(DataType type) {
         if (type instanceof NullType) {
-            return new Gatherers.Nulls();
+            return new Gatherers.NullGatherer();
         }
         if (type instanceof BooleanType) {
-            return new Gatherers.Bits();
+            return new Gatherers.BitGatherer();
         }
         if (type instanceof DecimalType) {
-            return new Gatherers.Decimals((DecimalType) type);
+            return new Gatherers.DecimalGatherer((DecimalType) type);
         }
         if (type instanceof StringType) {
-            return new Gatherers.Text();
+            return new Gatherers.TextGatherer();
         }
         if (type instanceof BinaryType) {
-            return new Gatherers.Binary();
+            return new Gatherers.BinaryGatherer();
         }
         if (type instanceof VariantType) {
-            return new Gatherers.Variants();
+            return new Gatherers.VariantGatherer();
         }
         if (type instanceof ArrayType) {
-            return new Gatherers.Lists(of(((ArrayType) type).elementType()));
+            return new Gatherers.ListGatherer(of(((ArrayType) type).elementType()));
         }
         if (type instanceof MapType) {
-            return new Gatherers.Maps(of(((MapType) type).keyType()), of(((MapType) type).valueType()));
+            return new Gatherers.MapGatherer(of(((MapType) type).keyType()), of(((MapType) type).valueType()));
         }
         if (type instanceof StructType) {
-            return new Gatherers.Structs((StructType) type);
+            return new Gatherers.StructGatherer((StructType) type);
         }
         switch (width(type)) {
             case 1:
@@ -112,8 +99,8 @@ abstract class Gatherer {
 
     private final int layout;
     private final Gatherer[] inside;
-    private final List<Growing> buffers = new ArrayList<>();
-    private final Growing validity = buffer();
+    private final List<GrowingMemory> buffers = new ArrayList<>();
+    private final GrowingMemory validity = buffer();
     int rows = 0;
     private int nulls = 0;
 
@@ -121,21 +108,21 @@ abstract class Gatherer {
      * A column without rows.
      *
      * @param layout one of Vectors' layouts
-     * @param inside the columns inside, in the order of their descriptions
+     * @param inside the columns inside, in their descriptions' order
      */
     Gatherer(int layout, Gatherer... inside) {
         this.layout = layout;
         this.inside = inside;
     }
 
-    /** A buffer more of this column. */
-    final Growing buffer() {
-        Growing buffer = new Growing();
+    /** A further buffer for this column. */
+    final GrowingMemory buffer() {
+        GrowingMemory buffer = new GrowingMemory();
         buffers.add(buffer);
         return buffer;
     }
 
-    /** Takes the value at a place of a row, or an element of an array. */
+    /** Takes the value at a place in a row, or an element in an array. */
     final void append(SpecializedGetters row, int place) {
         if (row.isNullAt(place)) {
             appendNull();
@@ -182,10 +169,10 @@ abstract class Gatherer {
     /** Adds a value that stands below a null. */
     abstract void skip();
 
-    /** Adds the numbers of the layout, up to four. */
-    abstract void describe(Description description);
+    /** Adds the layout's numbers, up to four. */
+    abstract void describe(ColumnsDescription description);
 
-    final void describeAll(Description description) {
+    final void describeAll(ColumnsDescription description) {
         description.number(layout);
         description.number(rows);
         description.number(nulls);
@@ -203,7 +190,7 @@ abstract class Gatherer {
     /** Bytes gathered. */
     final long bytes() {
         long bytes = 0;
-        for (Growing buffer : buffers) {
+        for (GrowingMemory buffer : buffers) {
             bytes += buffer.size();
         }
         for (Gatherer column : inside) {
@@ -215,14 +202,14 @@ abstract class Gatherer {
     final void clear() {
         rows = 0;
         nulls = 0;
-        buffers.forEach(Growing::clear);
+        buffers.forEach(GrowingMemory::clear);
         for (Gatherer column : inside) {
             column.clear();
         }
     }
 
     final void close() {
-        buffers.forEach(Growing::close);
+        buffers.forEach(GrowingMemory::close);
         for (Gatherer column : inside) {
             column.close();
         }

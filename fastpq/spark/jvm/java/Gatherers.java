@@ -16,8 +16,8 @@ import org.apache.spark.unsafe.types.VariantVal;
 final class Gatherers {
     private Gatherers() {}
 
-    static final class Nulls extends Gatherer {
-        Nulls() {
+    static final class NullGatherer extends Gatherer {
+        NullGatherer() {
             super(Vectors.NULLS);
         }
 
@@ -30,17 +30,17 @@ final class Gatherers {
         void skip() {}
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             description.pad(0);
         }
     }
 
-    /** Columns of one buffer of values. */
-    private abstract static class Single extends Gatherer {
-        final Growing values = buffer();
+    /** Columns with one buffer for their values. */
+    private abstract static class ValueGatherer extends Gatherer {
+        final GrowingMemory values = buffer();
         private final int width;
 
-        Single(int layout, int width) {
+        ValueGatherer(int layout, int width) {
             super(layout);
             this.width = width;
         }
@@ -51,14 +51,14 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             description.place(values);
             description.number(width);
             description.pad(2);
         }
     }
 
-    static final class Int8 extends Single {
+    static final class Int8 extends ValueGatherer {
         Int8() {
             super(Vectors.FIXED, 1);
         }
@@ -69,7 +69,7 @@ final class Gatherers {
         }
     }
 
-    static final class Int16 extends Single {
+    static final class Int16 extends ValueGatherer {
         Int16() {
             super(Vectors.FIXED, 2);
         }
@@ -80,8 +80,8 @@ final class Gatherers {
         }
     }
 
-    /** Integers, dates and floats: the bits of a float are those of an integer. */
-    static final class Int32 extends Single {
+    /** Integers, dates and floats. A float is taken as the integer with the same bits. */
+    static final class Int32 extends ValueGatherer {
         private final boolean isFloat;
 
         Int32(boolean isFloat) {
@@ -96,7 +96,7 @@ final class Gatherers {
         }
     }
 
-    static final class Int64 extends Single {
+    static final class Int64 extends ValueGatherer {
         private final boolean isDouble;
 
         Int64(boolean isDouble) {
@@ -112,10 +112,10 @@ final class Gatherers {
     }
 
     /** Booleans, a bit each. */
-    static final class Bits extends Gatherer {
-        private final Growing values = buffer();
+    static final class BitGatherer extends Gatherer {
+        private final GrowingMemory values = buffer();
 
-        Bits() {
+        BitGatherer() {
             super(Vectors.BITS);
         }
 
@@ -139,16 +139,16 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             description.place(values);
             description.pad(1);
         }
     }
 
-    static final class Decimals extends Single {
+    static final class DecimalGatherer extends ValueGatherer {
         private final int width, precision, scale;
 
-        Decimals(DecimalType type) {
+        DecimalGatherer(DecimalType type) {
             super(Vectors.FIXED, width(type.precision()));
             width = width(type.precision());
             precision = type.precision();
@@ -175,15 +175,15 @@ final class Gatherers {
         }
     }
 
-    /** Columns with offsets (int32), the first of which is 0. */
-    private abstract static class Offsets extends Gatherer {
-        private final Growing offsets = buffer();
+    /** Columns with offsets (int32), which begin with 0. */
+    private abstract static class OffsetGatherer extends Gatherer {
+        private final GrowingMemory offsets = buffer();
 
-        Offsets(int layout, Gatherer... children) {
+        OffsetGatherer(int layout, Gatherer... children) {
             super(layout, children);
         }
 
-        /** Ends the value of the present row. */
+        /** Ends the present row's value. */
         final void end(long at) {
             if (at > Integer.MAX_VALUE) {
                 throw new IllegalStateException("more than 2 GiB, or 2^31 elements, in a batch of rows");
@@ -195,7 +195,7 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             if (offsets.size() == 0) {
                 Platform.putInt(null, offsets.extend(4), 0);
             }
@@ -203,10 +203,10 @@ final class Gatherers {
         }
     }
 
-    static class Text extends Offsets {
-        private final Growing values = buffer();
+    static class TextGatherer extends OffsetGatherer {
+        private final GrowingMemory values = buffer();
 
-        Text() {
+        TextGatherer() {
             super(Vectors.TEXT);
         }
 
@@ -227,14 +227,14 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             super.describe(description);
             description.place(values);
             description.pad(2);
         }
     }
 
-    static final class Binary extends Text {
+    static final class BinaryGatherer extends TextGatherer {
         @Override
         void take(SpecializedGetters row, int place) {
             add(row.getBinary(place));
@@ -251,10 +251,10 @@ final class Gatherers {
         }
     }
 
-    static final class Lists extends Offsets {
+    static final class ListGatherer extends OffsetGatherer {
         private final Gatherer elements;
 
-        Lists(Gatherer elements) {
+        ListGatherer(Gatherer elements) {
             super(Vectors.LIST, elements);
             this.elements = elements;
         }
@@ -275,16 +275,16 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             super.describe(description);
             description.pad(1);
         }
     }
 
-    static final class Maps extends Offsets {
+    static final class MapGatherer extends OffsetGatherer {
         private final Gatherer keys, values;
 
-        Maps(Gatherer keys, Gatherer values) {
+        MapGatherer(Gatherer keys, Gatherer values) {
             super(Vectors.MAP, keys, values);
             this.keys = keys;
             this.values = values;
@@ -308,24 +308,24 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             super.describe(description);
             description.pad(1);
         }
     }
 
     /** Structs, a column for each field; below a null each field has a null. */
-    static class Structs extends Gatherer {
+    static class StructGatherer extends Gatherer {
         final Gatherer[] children;
 
-        Structs(StructType type) {
+        StructGatherer(StructType type) {
             this(new Gatherer[type.fields().length]);
             for (int i = 0; i < children.length; i++) {
                 children[i] = of(type.fields()[i].dataType());
             }
         }
 
-        Structs(Gatherer[] children) {
+        StructGatherer(Gatherer[] children) {
             super(Vectors.STRUCT, children);
             this.children = children;
         }
@@ -346,23 +346,23 @@ final class Gatherers {
         }
 
         @Override
-        void describe(Description description) {
+        void describe(ColumnsDescription description) {
             description.number(children.length);
             description.pad(1);
         }
     }
 
-    /** Variants: structs of value and metadata. */
-    static final class Variants extends Structs {
-        Variants() {
-            super(new Gatherer[] {new Binary(), new Binary()});
+    /** Variants: structs with value and metadata. */
+    static final class VariantGatherer extends StructGatherer {
+        VariantGatherer() {
+            super(new Gatherer[] {new BinaryGatherer(), new BinaryGatherer()});
         }
 
         @Override
         void take(SpecializedGetters row, int place) {
             VariantVal variant = row.getVariant(place);
-            ((Binary) children[0]).appendBytes(variant.getValue());
-            ((Binary) children[1]).appendBytes(variant.getMetadata());
+            ((BinaryGatherer) children[0]).appendBytes(variant.getValue());
+            ((BinaryGatherer) children[1]).appendBytes(variant.getMetadata());
         }
     }
 }

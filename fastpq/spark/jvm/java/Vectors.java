@@ -18,29 +18,38 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * Columns over shared memory, one class for each layout.
  *
- * A column is described by eight numbers: its layout, rows, nulls, place of the validity bitmap or -1, and up to four of the
- * layout; the columns inside follow. Places are bytes from the start of the memory. fastpq/spark/jvm/layout.py writes them.
+ * A column is described by eight numbers: its layout, rows, nulls, place of the validity bitmap or -1, and up to four that belong to
+ * the layout. The columns inside follow. Places are bytes from the memory's start. fastpq/spark/jvm/batch_layout.py writes them.
  */
 final class Vectors {
-    static final int NULLS = 0, FIXED = 1, BITS = 2, TEXT = 3, VIEWS = 4, LIST = 5, MAP = 6, STRUCT = 7, CONSTANT = 8;
+    static final int NULLS = 0, FIXED = 1, BITS = 2, TEXT = 3, VIEWS = 4, LIST = 5, MAP = 6, STRUCT = 7, MISSING = 8;
 
     private Vectors() {}
 
     /**
-     * A column, as described.
+     * A column, as described; null for a column that the file does not have.
      *
-     * @param numbers description, read up to the end of the column
-     * @param memory address of the shared memory
-     * @param type Spark type of the column
+     * @param numbers description, read up to the column's end
+     * @param segment the shared memory, which the column keeps mapped; null if the batch has no bytes
+     * @param type the column's Spark type
      */
-    static ColumnVector read(LongBuffer numbers, long memory, DataType type) {
+    static ColumnVector read(LongBuffer numbers, SharedMemory segment, DataType type) {
+        MemoryVector column = column(numbers, segment, type);
+        if (column != null) {
+            column.segment = segment;
+        }
+        return column;
+    }
+
+    private static MemoryVector column(LongBuffer numbers, SharedMemory segment, DataType type) {
+        long memory = segment == null ? 0 : segment.address;
         int layout = (int) numbers.get();
         int rows = (int) numbers.get();
         int nulls = (int) numbers.get();
         long place = numbers.get();
         long validity = place < 0 ? 0 : memory + place;
         long first = numbers.get(), second = numbers.get();
-        numbers.get();      // for layouts to come
+        numbers.get();    // for layouts to come
         numbers.get();
         switch (layout) {
             case NULLS:
@@ -58,21 +67,21 @@ final class Vectors {
                 }
                 return new Views(type, nulls, validity, memory + first, buffers);
             case LIST:
-                return new Lists(type, nulls, validity, memory + first, read(numbers, memory, ((ArrayType) type).elementType()));
+                return new Lists(type, nulls, validity, memory + first, read(numbers, segment, ((ArrayType) type).elementType()));
             case MAP:
                 MapType map = (MapType) type;
-                ColumnVector keys = read(numbers, memory, map.keyType());
-                return new Maps(type, nulls, validity, memory + first, keys, read(numbers, memory, map.valueType()));
+                ColumnVector keys = read(numbers, segment, map.keyType());
+                return new Maps(type, nulls, validity, memory + first, keys, read(numbers, segment, map.valueType()));
             case STRUCT:
                 ColumnVector[] children = new ColumnVector[(int) first];
                 for (int i = 0; i < children.length; i++) {
-                    children[i] = read(numbers, memory, fieldType(type, i));
+                    children[i] = read(numbers, segment, fieldType(type, i));
                 }
                 return new Structs(type, nulls, validity, children);
-            case CONSTANT:
-                return new Constant(type, rows, read(numbers, memory, type));
+            case MISSING:
+                return null;
             default:
-                throw new IllegalStateException("a column of layout " + layout + ": the jar and fastpq are of different versions");
+                throw FastpqException.unknown("a column of layout " + layout);
         }
     }
 
@@ -80,107 +89,8 @@ final class Vectors {
         return type instanceof VariantType ? DataTypes.BinaryType : ((StructType) type).fields()[i].dataType();
     }
 
-    /** The base of all: nulls, and refusal of values of other types. */
-    private abstract static class Vector extends ColumnVector {
-        private final int nulls;
-        private final long validity;        // address of the bitmap; 0 without nulls
-
-        Vector(DataType type, int nulls, long validity) {
-            super(type);
-            this.nulls = nulls;
-            this.validity = nulls == 0 ? 0 : validity;
-        }
-
-        @Override
-        public void close() {}      // the memory belongs to the reader
-
-        @Override
-        public boolean hasNull() {
-            return nulls > 0;
-        }
-
-        @Override
-        public int numNulls() {
-            return nulls;
-        }
-
-        @Override
-        public boolean isNullAt(int row) {
-            return validity != 0 && (Platform.getByte(null, validity + (row >> 3)) >> (row & 7) & 1) == 0;
-        }
-
-        UnsupportedOperationException other() {
-            return new UnsupportedOperationException(getClass().getSimpleName() + " of " + dataType().sql());
-        }
-
-        @Override
-        public boolean getBoolean(int row) {
-            throw other();
-        }
-
-        @Override
-        public byte getByte(int row) {
-            throw other();
-        }
-
-        @Override
-        public short getShort(int row) {
-            throw other();
-        }
-
-        @Override
-        public int getInt(int row) {
-            throw other();
-        }
-
-        @Override
-        public long getLong(int row) {
-            throw other();
-        }
-
-        @Override
-        public float getFloat(int row) {
-            throw other();
-        }
-
-        @Override
-        public double getDouble(int row) {
-            throw other();
-        }
-
-        @Override
-        public ColumnarArray getArray(int row) {
-            throw other();
-        }
-
-        @Override
-        public ColumnarMap getMap(int row) {
-            throw other();
-        }
-
-        @Override
-        public Decimal getDecimal(int row, int precision, int scale) {
-            throw other();
-        }
-
-        @Override
-        public UTF8String getUTF8String(int row) {
-            throw other();
-        }
-
-        @Override
-        public byte[] getBinary(int row) {
-            throw other();
-        }
-
-        @Override
-        public ColumnVector getChild(int ordinal) {
-            throw other();
-        }
-    }
-
     /** Nulls alone. */
-    private static final class Nulls extends Vector {
+    private static final class Nulls extends MemoryVector {
         Nulls(DataType type, int rows) {
             super(type, rows, 0);
         }
@@ -191,10 +101,10 @@ final class Vectors {
         }
     }
 
-    /** Numbers, dates, times and decimals; decimals by their digits. */
-    private static final class Fixed extends Vector {
+    /** Numbers, dates, times and decimals. Decimals are their digits. */
+    private static final class Fixed extends MemoryVector {
         private final long values;
-        private final int width;        // bytes of a value
+        private final int width;    // bytes of a value
 
         Fixed(DataType type, int nulls, long validity, long values, int width) {
             super(type, nulls, validity);
@@ -259,7 +169,7 @@ final class Vectors {
     }
 
     /** Booleans, a bit each. */
-    private static final class Bits extends Vector {
+    private static final class Bits extends MemoryVector {
         private final long values;
 
         Bits(DataType type, int nulls, long validity, long values) {
@@ -273,16 +183,16 @@ final class Vectors {
         }
     }
 
-    /** The base of text and bytes. */
-    private abstract static class Bytes extends Vector {
+    /** The base class for text and bytes. */
+    private abstract static class Bytes extends MemoryVector {
         Bytes(DataType type, int nulls, long validity) {
             super(type, nulls, validity);
         }
 
-        /** Address of the first byte of a value. */
+        /** The address where a value begins. */
         abstract long start(int row);
 
-        /** Number of bytes of a value. */
+        /** A value's size in bytes. */
         abstract int size(int row);
 
         @Override
@@ -349,8 +259,8 @@ final class Vectors {
         }
     }
 
-    /** Lists, by offsets of their elements. */
-    private static final class Lists extends Vector {
+    /** Lists, by their elements' offsets. */
+    private static final class Lists extends MemoryVector {
         private final long offsets;
         private final ColumnVector elements;
 
@@ -375,8 +285,8 @@ final class Vectors {
         }
     }
 
-    /** Maps, by offsets of their keys and values. */
-    private static final class Maps extends Vector {
+    /** Maps, by the offsets for their keys and values. */
+    private static final class Maps extends MemoryVector {
         private final long offsets;
         private final ColumnVector keys, values;
 
@@ -402,8 +312,8 @@ final class Vectors {
         }
     }
 
-    /** Structs, a column for each field; a variant is a struct of value and metadata. */
-    private static final class Structs extends Vector {
+    /** Structs, with a column for each field. A variant is a struct with value and metadata. */
+    private static final class Structs extends MemoryVector {
         private final ColumnVector[] children;
 
         Structs(DataType type, int nulls, long validity, ColumnVector[] children) {
@@ -414,71 +324,6 @@ final class Vectors {
         @Override
         public ColumnVector getChild(int ordinal) {
             return children[ordinal];
-        }
-    }
-
-    /** One value in every row. */
-    private static final class Constant extends Vector {
-        private final ColumnVector value;
-
-        Constant(DataType type, int rows, ColumnVector value) {
-            super(type, value.isNullAt(0) ? rows : 0, 0);
-            this.value = value;
-        }
-
-        @Override
-        public boolean isNullAt(int row) {
-            return value.isNullAt(0);
-        }
-
-        @Override
-        public boolean getBoolean(int row) {
-            return value.getBoolean(0);
-        }
-
-        @Override
-        public byte getByte(int row) {
-            return value.getByte(0);
-        }
-
-        @Override
-        public short getShort(int row) {
-            return value.getShort(0);
-        }
-
-        @Override
-        public int getInt(int row) {
-            return value.getInt(0);
-        }
-
-        @Override
-        public long getLong(int row) {
-            return value.getLong(0);
-        }
-
-        @Override
-        public float getFloat(int row) {
-            return value.getFloat(0);
-        }
-
-        @Override
-        public double getDouble(int row) {
-            return value.getDouble(0);
-        }
-
-        @Override
-        public Decimal getDecimal(int row, int precision, int scale) {
-            return value.getDecimal(0, precision, scale);
-        }
-
-        @Override
-        public UTF8String getUTF8String(int row) {
-            return value.getUTF8String(0);
-        }
-
-        @Override
-        public byte[] getBinary(int row) {
-            return value.getBinary(0);
         }
     }
 }

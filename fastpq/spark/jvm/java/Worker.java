@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.EOFException;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
@@ -14,27 +15,27 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.SparkFiles;
+import org.apache.spark.TaskContext;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.PythonWorker;
 import org.apache.spark.sql.errors.QueryCompilationErrors;
 
 /**
- * A Python process of fastpq, taken from Spark's pool of workers and given back to it.
+ * A Python process that runs fastpq. Spark's pool of workers lends it, and takes it back.
  *
  * A message is its kind (int32), the length of its payload (int32) and the payload, all little-endian. fastpq/spark/jvm/worker.py
  * is the other side, and describes the kinds.
  */
 final class Worker implements AutoCloseable {
-    static final int ASK = 1, READ = 2, NEXT = 3, STOP = 4, WRITE = 5, RESERVE = 6;
-    static final int ANSWER = 16, FAILURE = 17, SEGMENT = 18, BATCH = 19, END = 20;
+    static final int ASK = 1, READ = 2, NEXT = 3, STOP = 4, WRITE = 5, RESERVE = 6, DATA = 7, PROBLEM = 8, PART = 9;
+    static final int ANSWER = 16, FAILURE = 17, SEGMENT = 18, BATCH = 19, END = 20, FETCH = 21, STORE = 22;
     static final ObjectMapper JSON = new ObjectMapper();
 
     private static final String DAEMON = "fastpq.spark.jvm.daemon", MODULE = "fastpq.spark.jvm.worker";
     private static final String ENVIRONMENT = "spark.executorEnv.";
     private static final int HEADER = 8;
-    private static final Set<String> WRITES = Set.of("write", "commit", "abort");       // questions
 
     /** One message. */
     record Message(int kind, ByteBuffer payload) {
@@ -47,25 +48,28 @@ final class Worker implements AutoCloseable {
     private final scala.collection.immutable.Map<String, String> environment;
     private final PythonWorker process;
     private final SocketChannel channel;
+    private HadoopFiles files;    // null if the worker has no file to read or write through this process
     private final ByteBuffer header = ByteBuffer.allocate(HEADER).order(ByteOrder.LITTLE_ENDIAN);
-    private boolean idle = true;        // no request without its last answer
+    private boolean idle = true;    // no request without its last answer
     private boolean closed = false;
 
     /**
      * A worker that runs an interpreter.
      *
      * @param executable the interpreter of Python, with fastpq among its packages
+     * @param files files that are not local, or null
      */
-    Worker(String executable) {
+    Worker(String executable, HadoopFiles files) {
         this.executable = executable;
+        this.files = files;
         Map<String, String> variables = new HashMap<>();
         for (scala.Tuple2<String, String> pair : SparkEnv.get().conf().getAllWithPrefix(ENVIRONMENT)) {
             variables.put(pair._1(), pair._2());
         }
         variables.put("SPARK_REUSE_WORKER", "1");
-        variables.put("OMP_NUM_THREADS", "1");      // a task runs on one core
+        variables.put("OMP_NUM_THREADS", "1");    // a task runs on one core
         environment = PythonUtils.toScalaMap(variables);
-        process = SparkEnv.get().createPythonWorker(executable, MODULE, DAEMON, environment, true)._1();
+        process = start(executable, environment);
         channel = process.channel();
         try {
             if (!channel.isBlocking()) {
@@ -77,12 +81,30 @@ final class Worker implements AutoCloseable {
                 channel.configureBlocking(true);
             }
             if (channel.getLocalAddress() instanceof InetSocketAddress) {
-                channel.setOption(StandardSocketOptions.TCP_NODELAY, true);     // see serve in worker.py
+                channel.setOption(StandardSocketOptions.TCP_NODELAY, true);    // see serve in worker.py
             }
         } catch (IOException error) {
             close();
-            throw new FastpqException("IOException", "the Python worker cannot be reached: " + error.getMessage());
+            throw FastpqException.lost(error);
         }
+    }
+
+    private static PythonWorker start(String executable, scala.collection.immutable.Map<String, String> environment) {
+        try {
+            return SparkEnv.get().createPythonWorker(executable, MODULE, DAEMON, environment, true)._1();
+        } catch (Exception error) {
+            throw FastpqException.notStarted(SparkEnv.get().blockManager().blockManagerId().host(), executable, error);
+        }
+    }
+
+    /** Serves files that are not local to the worker from now on. */
+    void serve(HadoopFiles others) {
+        files = others;
+    }
+
+    /** Whether the worker can take another request. */
+    boolean isReusable() {
+        return idle && channel.isOpen();
     }
 
     /** Sends a request; the worker is busy until the last answer has come. */
@@ -100,45 +122,77 @@ final class Worker implements AutoCloseable {
                 channel.write(message);
             }
         } catch (IOException error) {
-            throw lost(error);
+            throw FastpqException.lost(error);
         }
     }
 
     /**
-     * The next message.
+     * The next message that is not about a file, which this method answers itself.
      *
-     * @throws FastpqException an error raised in the worker, or the end of the worker
+     * @throws FastpqException an error raised in the worker
      */
     Message receive() throws IOException {
+        while (true) {
+            Message message = message();
+            switch (message.kind()) {
+                case FETCH:
+                    fetch(message.json());
+                    break;
+                case STORE:
+                    files.write(message.payload());
+                    break;
+                case FAILURE:
+                    JsonNode error = message.json();
+                    throw FastpqException.of(error.get("class").asText(), error.get("message").asText());
+                default:
+                    return message;
+            }
+        }
+    }
+
+    private void fetch(JsonNode request) throws IOException {
+        byte[] bytes;
+        try {
+            bytes = files.read(request);
+        } catch (IOException | RuntimeException error) {
+            String kind = error instanceof FileNotFoundException ? "FileNotFoundError" : "OSError";
+            send(PROBLEM, JSON.writeValueAsBytes(Map.of("class", kind, "message", String.valueOf(error.getMessage()))));
+            return;
+        }
+        send(DATA, bytes);
+    }
+
+    private Message message() throws IOException {
         header.clear();
         fill(header);
         int kind = header.getInt(0);
         ByteBuffer payload = ByteBuffer.allocate(header.getInt(4)).order(ByteOrder.LITTLE_ENDIAN);
         fill(payload);
         payload.flip();
-        Message message = new Message(kind, payload);
         if (kind == ANSWER || kind == END || kind == FAILURE) {
             idle = true;
         }
-        if (kind == FAILURE) {
-            JsonNode error = message.json();
-            throw new FastpqException(error.get("class").asText(), error.get("message").asText());
-        }
-        return message;
+        return new Message(kind, payload);
     }
 
-    /** Asks a busy worker to leave its request, and waits until it has; a worker that is lost or fails needs no more. */
-    void stop() {
+    /**
+     * Asks a busy worker to leave its request, and waits until it has. A worker that is lost or fails needs no more.
+     *
+     * @return the END of a read, or null
+     */
+    Message stop() {
         if (idle || Thread.currentThread().isInterrupted() || !channel.isOpen()) {
-            return;
+            return null;
         }
+        Message last = null;
         try {
             send(STOP, new byte[0]);
             while (!idle) {
-                receive();
+                last = receive();
             }
-        } catch (IOException | FastpqException error) {
-            // close() ends the process unless the error was its last answer
+            return last.kind() == END && last.payload().hasRemaining() ? last : null;
+        } catch (IOException | RuntimeException error) {
+            return null;    // close() ends the process unless the error was its last answer
         }
     }
 
@@ -148,40 +202,56 @@ final class Worker implements AutoCloseable {
             try {
                 count = channel.read(buffer);
             } catch (IOException error) {
-                throw lost(error);
+                throw FastpqException.lost(error);
             }
             if (count < 0) {
-                throw lost(new EOFException("the process has ended"));
+                throw FastpqException.lost(new EOFException("the process has ended"));
             }
         }
     }
 
-    private static IOException lost(IOException error) {
-        if (error instanceof java.nio.channels.ClosedByInterruptException) {
-            return error;
-        }
-        return new FastpqException.Lost("fastpq's Python worker was lost (" + error.getMessage() + "): its own output is in the "
-            + "executor's log; a worker that the system ended had too little memory, for which there is spark.executor.memoryOverhead",
-            error);
-    }
-
-    /** Asks one question, in a worker of its own, and returns the answer. */
-    static JsonNode ask(String executable, ObjectNode question) {
-        try (Worker worker = new Worker(executable)) {
-            worker.request(ASK, JSON.writeValueAsBytes(question));
+    /**
+     * Asks one question, in a worker that does nothing else, and returns the answer.
+     *
+     * @param executable the worker's interpreter
+     * @param question the question
+     * @param files files that are not local, or null
+     */
+    static JsonNode ask(String executable, ObjectNode question, HadoopFiles files) {
+        try (files; Worker worker = new Worker(executable, files)) {
+            worker.request(ASK, task(JSON.writeValueAsString(question), ""));
             return worker.receive().json();
-        } catch (IOException error) {
-            throw analysis(question, error.getMessage());
-        } catch (FastpqException error) {
+        } catch (Exception error) {
             throw analysis(question, error.getMessage());
         }
     }
 
-    /** The exception of Spark for Python sources, which callers in Python and SQL see without the frames of Java. */
-    @SuppressWarnings("unchecked")
-    private static <T extends Throwable> RuntimeException analysis(ObjectNode question, String message) throws T {
-        String kind = WRITES.contains(question.get("ask").asText()) ? "write" : "read";
-        throw (T) QueryCompilationErrors.pythonDataSourceError("plan", kind, message);      // a checked one, not declared
+    /** Spark's exception for Python sources. Callers in Python and SQL see it without Java's frames. */
+    private static RuntimeException analysis(ObjectNode question, String message) {
+        String kind = question.get("ask").asText().equals("write") ? "write" : "read";
+        return FastpqException.unchecked(QueryCompilationErrors.pythonDataSourceError("plan", kind, message));
+    }
+
+    /**
+     * The payload of a task or a question: the folder of Spark's files (--py-files), the name of this thread's task, the plan, and
+     * what the task is about.
+     */
+    static byte[] task(String plan, String about) {
+        byte[] files = bytes(SparkFiles.getRootDirectory()), name = bytes(nameOfTask());
+        byte[] first = bytes(plan), second = bytes(about);
+        int size = 12 + files.length + name.length + first.length + second.length;
+        ByteBuffer task = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
+        task.putInt(files.length).putInt(name.length).putInt(first.length);
+        return task.put(files).put(name).put(first).put(second).array();
+    }
+
+    /** The name of this thread's task for records of audits, as keyservice.py makes it. Outside of a task it is empty. */
+    private static String nameOfTask() {
+        TaskContext task = TaskContext.get();
+        if (task == null) {
+            return "";
+        }
+        return "stage " + task.stageId() + ", partition " + task.partitionId() + ", attempt " + task.taskAttemptId();
     }
 
     /** Text as the bytes of a payload. */
@@ -195,11 +265,17 @@ final class Worker implements AutoCloseable {
         if (closed) {
             return;
         }
-        closed = true;
-        if (idle && channel.isOpen()) {
+        if (isReusable()) {
+            closed = true;
             SparkEnv.get().releasePythonWorker(executable, MODULE, DAEMON, environment, process);
         } else {
-            SparkEnv.get().destroyPythonWorker(executable, MODULE, DAEMON, environment, process);
+            destroy();
         }
+    }
+
+    /** Ends the process. A thread that waits for its answer gets an exception. */
+    void destroy() {
+        closed = true;
+        SparkEnv.get().destroyPythonWorker(executable, MODULE, DAEMON, environment, process);
     }
 }

@@ -1,0 +1,58 @@
+"""ImportedField, the interface of the readers for the fields of a producer's Arrow schema."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from fastpq.arrays.table import AnyColumn
+from fastpq.arrow.capsules_in import ForeignArray
+from fastpq.arrow.flat_import import Bitmap
+from fastpq.errors import LimitError, ParquetError, SchemaError
+
+
+class ImportedField(ABC):
+    """A reader that converts the arrays of one field to columns."""
+
+    name: str
+    nullable: bool
+
+    def read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None = None) -> AnyColumn:
+        """Return an array's values from ``start`` to ``start + length`` as a column.
+
+        Args:
+            array: the array.
+            start: index of the first value.
+            length: value count.
+            parents: bitmap with a one for each value whose parents are not null, or None if no parent is null. There is no value
+                under a null parent, so that the bytes there are not checked.
+        """
+        try:
+            if length > array.length or start > array.length - length:
+                raise SchemaError(f"rows {start} to {start + length} are outside an Arrow array of {array.length} values")
+            return self._read(array, start, length, parents)
+        except ParquetError as error:
+            raise error.at(column=self.name or None) from None
+        except MemoryError as error:
+            raise LimitError(f"there is no memory for {length} values", column=self.name or None) from error
+
+    def join(self, columns: list[Any]) -> AnyColumn:
+        """Concatenate the columns from all batches. Without batches, return an empty column."""
+        if not columns:
+            return self.empty()
+        try:
+            return self._join(columns)
+        except ParquetError as error:
+            raise error.at(column=self.name or None) from None
+        except MemoryError as error:
+            raise LimitError(f"there is no memory to join {len(columns)} batches", column=self.name or None) from error
+
+    @abstractmethod
+    def empty(self) -> AnyColumn:
+        """Return a column without values."""
+
+    @abstractmethod
+    def _read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None) -> AnyColumn: ...
+
+    @abstractmethod
+    def _join(self, columns: list[Any]) -> AnyColumn: ...

@@ -1,0 +1,6 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def int96_units(stored: NDArray[Any], validity: NDArray[Any] | None) -> int: ...
+def int96_ticks(stored: NDArray[Any], validity: NDArray[Any] | None, units: int) -> NDArray[Any]: ...

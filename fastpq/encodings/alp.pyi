@@ -1,6 +1,0 @@
-from typing import Any
-
-import numpy as np
-
-def decode(data: Any, dtype: Any, start: int, count: int) -> np.ndarray[Any, Any]: ...
-def encode(values: np.ndarray[Any, Any]) -> bytes: ...

@@ -1,9 +1,0 @@
-from typing import Any
-
-import numpy as np
-
-def decode_lengths(data: Any, count: int, buffer: int = 0) -> np.ndarray[Any, Any]: ...
-def decode_strings(
-    data: Any, count: int, previous: bytes = b"", buffer: int = 0
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]: ...
-def encode(data: Any, offsets: np.ndarray[Any, Any], prefixes: bool) -> bytes: ...

@@ -1,6 +1,0 @@
-from typing import Any
-
-import numpy as np
-
-def decode_views(data: Any, count: int, buffer: int = 0) -> tuple[np.ndarray[Any, Any], int]: ...
-def check_utf8(data: Any) -> bool: ...

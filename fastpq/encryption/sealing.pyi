@@ -1,0 +1,6 @@
+from typing_extensions import Buffer
+
+from fastpq.encryption.evp import AesKey
+
+def seal_bytes(key: AesKey, plain: Buffer, aad: bytes) -> bytes: ...
+def open_bytes(key: AesKey, sealed: Buffer, aad: bytes) -> bytearray: ...

@@ -1,0 +1,210 @@
+"""Calls of key services: with a time limit, with further attempts, many at the same time, and none while a service is down."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from fastpq.errors import KeyAccessError
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+DEFAULT_TIMEOUT = 10.0      # in seconds, for all attempts together
+DEFAULT_ATTEMPTS = 3
+FIRST_PAUSE = 0.1           # in seconds. Each later pause is twice as long, and shortened at random by up to a half
+MOST_FAILURES = 3           # number of consecutive calls without an answer after which a service counts as down
+DOWN_SECONDS = 5.0          # how long a service that is down is not asked again
+MOST_CONCURRENT_CALLS = 32  # largest number of simultaneous calls for one file
+FAR_SECONDS = 0.002         # a key service that takes at least this long is distant. Starting threads takes less time
+
+
+class _State:
+    """What is known about one service.
+
+    Attributes:
+        failures: number of consecutive calls without an answer.
+        down_until: monotonic time before which the service is not asked.
+    """
+
+    def __init__(self) -> None:
+        self.failures, self.down_until = 0, 0.0
+
+
+class ServiceCalls:
+    """Limits for calls of key services. Threads can share it.
+
+    Args:
+        timeout: longest time in seconds for a call with all its attempts. None calls without a limit, in the caller's thread.
+        attempts: largest number of attempts, if the service does not answer.
+
+    Raises:
+        ValueError, TypeError: a limit is not a positive number.
+    """
+
+    def __init__(self, timeout: float | None = DEFAULT_TIMEOUT, attempts: int = DEFAULT_ATTEMPTS) -> None:
+        if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+            raise TypeError(f"timeout must be a number of seconds or None, not {type(timeout).__name__}")
+        if timeout is not None and not 0 < timeout <= threading.TIMEOUT_MAX:
+            raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
+        if isinstance(attempts, bool) or not isinstance(attempts, int):
+            raise TypeError(f"attempts must be a whole number, not {type(attempts).__name__}")
+        if attempts < 1:
+            raise ValueError(f"attempts must be at least 1, not {attempts}")
+        self._timeout, self._attempts = timeout, attempts
+        self._states: dict[Hashable, _State] = {}
+        self._lock = threading.Lock()
+
+    def call(self, service: Hashable, function: Callable[[], T], what: str = "") -> T:
+        """Call a service, again if it does not answer.
+
+        Args:
+            service: the service's name, by which its failures are counted.
+            function: makes the call. It tells by ``KeyAccessError.is_unavailable`` that the service did not answer.
+            what: what the service is asked to do, for the message.
+
+        Raises:
+            KeyAccessError: the service did not answer in time, or is down. Then ``is_unavailable`` is True.
+            Exceptions from the function.
+        """
+        self._check_up(service)
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        request_text = f"was asked to {what}, and " if what else ""
+        words = "" if deadline is None else f"the key service {request_text}did not answer in time ({self._timeout:g} seconds)"
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                result = function() if deadline is None else _call_within(deadline - time.monotonic(), function, words)
+            except KeyAccessError as error:
+                if not error.is_unavailable:
+                    self._note_answer(service)
+                    raise
+                pause = FIRST_PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1)
+                if attempt < self._attempts and (deadline is None or time.monotonic() + pause < deadline):
+                    time.sleep(pause)
+                    continue
+                self._note_failure(service, is_hanging=deadline is not None and time.monotonic() >= deadline)
+                if attempt > 1:
+                    error.message += f" ({attempt} attempts)"
+                raise
+            except Exception:
+                self._note_answer(service)
+                raise
+            self._note_answer(service)
+            return result
+
+    def _check_up(self, service: Hashable) -> None:
+        """Refuse a call of a service that is down. After some time one caller may try again, and the others still not."""
+        with self._lock:
+            state, now = self._states.get(service), time.monotonic()
+            if state is None or state.failures < MOST_FAILURES:
+                return
+            if now >= state.down_until:
+                state.down_until = now + (self._timeout or DOWN_SECONDS)
+                return
+            seconds = state.down_until - now
+        error = KeyAccessError(f"the key service did not answer before, and is not asked again for {seconds:.1f} seconds")
+        error.is_unavailable = True
+        raise error
+
+    def _note_answer(self, service: Hashable) -> None:
+        with self._lock:
+            self._states.pop(service, None)
+
+    def _note_failure(self, service: Hashable, *, is_hanging: bool) -> None:
+        with self._lock:
+            state = self._states.setdefault(service, _State())
+            state.failures += MOST_FAILURES if is_hanging else 1        # nobody waits for a hanging service twice
+            state.down_until = time.monotonic() + DOWN_SECONDS
+
+
+def _call_within(seconds: float, function: Callable[[], T], words: str) -> T:
+    """Call a function in a thread of its own, and return its result.
+
+    A call that takes too long goes on in its thread, which does not keep the process alive.
+
+    Args:
+        seconds: longest time.
+        function: the function. It sees the caller's context variables.
+        words: message of the error for a call that takes too long.
+
+    Raises:
+        KeyAccessError: the call took too long. Then ``is_unavailable`` is True.
+        Exceptions from the function.
+    """
+    context = contextvars.copy_context()
+    future: Future[T] = Future()
+    threading.Thread(target=_complete, args=(future, lambda: context.run(function)), name="fastpq-key", daemon=True).start()
+    try:
+        return future.result(max(seconds, 0))
+    except TimeoutError:
+        if future.done():       # it ended at the last moment
+            return future.result()
+        error = KeyAccessError(words)
+        error.is_unavailable = True
+        raise error from None
+    finally:
+        del future      # its exception has this frame in its traceback
+
+
+def _complete(future: Future[T], function: Callable[[], T]) -> None:
+    """Call a function, and put its result or its exception into a future."""
+    try:
+        future.set_result(function())
+    except BaseException as error:
+        future.set_exception(error)
+
+
+def call_all(function: Callable[[Item], T], items: Iterable[Item], *, is_far: bool = False) -> dict[Item, Future[T]]:
+    """Call a function for several items, and return the finished futures by item. An interruption does not wait for the calls.
+
+    The items are handled one after the other until a call takes long. Then the others are handled at the same time.
+
+    Args:
+        function: the function. Several threads may call it.
+        items: the items. Equal items are handled once.
+        is_far: whether it is known that calls take long. Then all items are handled at the same time.
+    """
+    futures: dict[Item, Future[T]] = {item: Future() for item in items}
+    pending_items: queue.SimpleQueue[Item] = queue.SimpleQueue()
+    rest = iter(futures)
+    for item in () if is_far else rest:
+        start = time.monotonic()
+        _complete(futures[item], functools.partial(function, item))
+        if isinstance(error := futures[item].exception(), KeyboardInterrupt | SystemExit):
+            raise error
+        if time.monotonic() - start >= FAR_SECONDS:
+            break
+    for item in rest:
+        pending_items.put(item)
+
+    def work() -> None:
+        while True:
+            try:
+                item = pending_items.get_nowait()
+            except queue.Empty:
+                return
+            _complete(futures[item], functools.partial(function, item))
+
+    threads = min(pending_items.qsize(), MOST_CONCURRENT_CALLS)
+    for _ in range(threads):
+        threading.Thread(target=work, name="fastpq-keys", daemon=True).start()
+    try:
+        for future in futures.values():
+            future.exception()      # waits for it
+    except BaseException:       # Ctrl-C: the threads find no further items
+        while not pending_items.empty():
+            try:
+                pending_items.get_nowait()
+            except queue.Empty:
+                break
+        raise
+    return futures

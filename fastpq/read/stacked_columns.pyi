@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+from typing import final
+
+from fastpq.arrays.flat_column import Column
+from fastpq.io.source import Source
+from fastpq.read.chunk_plan import ChunkPlanner
+from fastpq.read.opener import ChunkOpener
+from fastpq.schema.parquet_schema import ColumnDescriptor
+
+@final
+class StackedColumns:
+    @property
+    def is_possible(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
+    def __init__(self, opener: ChunkOpener, leaves: Sequence[ColumnDescriptor], num_rows: int) -> None: ...
+    def allocate(self) -> None: ...
+    def read(self, planner: ChunkPlanner, source: Source) -> bool: ...
+    def finish(self) -> list[Column]: ...

@@ -1,6 +1,0 @@
-from fastpq.variant.shredded import Shredded
-from fastpq.variant.shredding_schema import ShreddingSchema
-
-class Columns:
-    def __init__(self, schema: ShreddingSchema) -> None: ...
-    def result(self) -> Shredded: ...

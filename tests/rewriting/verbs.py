@@ -1,0 +1,71 @@
+"""All verbs that make one file from one file, with arguments with which each of them can be called on the same files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import fastpq
+
+ROWS = 12_000
+KEY = bytes(range(16))
+KEYS = fastpq.FileDecryptionProperties(KEY)
+# keyword: the decryption properties, for a source that is encrypted with KEY
+Verb = Callable[..., Any]
+
+VERBS: dict[str, Verb] = {
+    "encrypt_file": lambda source, target, **options: fastpq.encrypt_file(
+        source, target, fastpq.FileEncryptionProperties(KEY), **options
+    ),
+    "decrypt_file": lambda source, target, decryption_properties=KEYS: fastpq.decrypt_file(source, target, decryption_properties),
+    "merge_files": lambda source, target, **options: fastpq.merge_files([source, source], target, **options),
+    "project_file": lambda source, target, **options: fastpq.project_file(source, target, ["list", "id"], **options),
+    "recompress_file": lambda source, target, **options: fastpq.recompress_file(source, target, "zstd", **options),
+    "strip_file": lambda source, target, **options: fastpq.strip_file(source, target, **options),
+    "evolve_file": lambda source, target, **options: fastpq.evolve_file(source, target, names={"id": "number"}, **options),
+    "add_indexes": lambda source, target, **options: fastpq.add_indexes(source, target, bloom_filter={"id": True}, **options),
+    "sort_file": lambda source, target, **options: fastpq.sort_file(source, target, ["name", "id"], run_bytes=50_000, **options),
+    "rechunk_file": lambda source, target, **options: fastpq.rechunk_file(source, target, row_group_size=3000, **options),
+    "redact_file": lambda source, target, **options: fastpq.redact_file(source, target, ["name"], **options),
+    "delete_rows": lambda source, target, **options: fastpq.delete_rows(source, target, rows=range(50, ROWS, 4000), **options),
+}
+
+
+def rows() -> pa.Table:
+    """Flat, nested and dictionary-encoded columns, with nulls."""
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "id": random.integers(0, 1 << 60, ROWS),
+            "name": [None if row % 5 == 0 else f"name {row % 50}" for row in range(ROWS)],
+            "list": [[{"a": row % 7, "b": str(row)}] * (row % 3) for row in range(ROWS)],
+        }
+    )
+
+
+def write_source(path: Any, *, is_encrypted: bool = False) -> None:
+    """Write the file that the verbs get."""
+    fastpq.write_table(
+        rows(),
+        path,
+        row_group_size=4000,
+        data_page_rows=500,
+        compression="none",
+        bloom_filter={"name": True},
+        encryption_properties=fastpq.FileEncryptionProperties(KEY) if is_encrypted else None,
+    )
+
+
+def plaintext_of(path: Path) -> bytes:
+    """The bytes of a file. Those of an encrypted file are compared as the bytes of its decrypted pages, without nonces."""
+    data = path.read_bytes()
+    if data[-4:] != b"PARE":
+        return data
+    out = io.BytesIO()
+    fastpq.decrypt_file(data, out, KEYS)
+    return out.getvalue()
