@@ -1,4 +1,4 @@
-"""Checks of fastpq, in stages; tests come last, to end the output with pytest's summary.
+"""Checks of fastpq, in stages; tests come last, and after them the last lines of every other stage that failed.
 
   tools/test                  lint, types, and the tests of every room but the slow ones: some minutes
   tools/test --full           every stage, as continuous integration runs it
@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,32 +54,47 @@ FUZZ_MUTATIONS = 20_000     # of each target
 CORES = 2       # simultaneous processes of pytest, and simultaneous stages
 COMMITS, LONGEST_SUBJECT = 50, 72     # whose subjects lint looks at, and the characters of a subject
 SEED = "FASTPQ_TEST_SEED"   # environment variable
+LAST_LINES = 40     # of a failed stage's output, repeated at the end: of a long log often only the end is kept
 
 
 class StageError(Exception):
-    """A command of a stage failed."""
+    """A command of a stage failed.
+
+    Attributes:
+        last_lines: the end of the command's output; "" where that is the end of the whole output.
+    """
+
+    def __init__(self, message: str, last_lines: str = "") -> None:
+        super().__init__(message)
+        self.last_lines = last_lines
 
 
 def run(*command: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command with the output of this process.
+    """Run a command, and print what it prints.
 
     Raises:
-        StageError: the command's exit code is not 0.
+        StageError: the command's exit code is not 0; with the last lines of the output.
     """
-    done = subprocess.run(command, cwd=cwd, env={**os.environ, **(environment or {})}, check=False)
-    if done.returncode:
-        raise StageError(f"{' '.join(command[:4])} ... exited with {done.returncode}")
+    settings = {**os.environ, **(environment or {})}
+    last_lines: deque[str] = deque(maxlen=LAST_LINES)
+    with subprocess.Popen(command, cwd=cwd, env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            last_lines.append(line)
+    if process.returncode:
+        raise StageError(f"{' '.join(command[:4])} ... exited with {process.returncode}", "".join(last_lines))
 
 
 def python(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
     run(sys.executable, *arguments, cwd=cwd, environment=environment)
 
 
-def pytest(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
-    """Run tests in CORES processes, in random order; tests of one xdist_group stay in one process."""
+def pytest_command(*arguments: str) -> tuple[str, ...]:
+    """Return a command that runs tests in CORES processes, in random order; tests of one xdist_group stay in one process."""
     processes = ("-n", str(CORES), "--dist", "loadgroup", "--no-loadscope-reorder")
     options = ("-q", "--durations=10", "--durations-min=5", f"--randomly-seed={os.environ[SEED]}")
-    python("-m", "pytest", *options, *processes, *arguments, cwd=cwd, environment=environment)
+    return (sys.executable, "-m", "pytest", *options, *processes, *arguments)
 
 
 # ---- the stages
@@ -151,7 +167,7 @@ def debug() -> None:
 def kernel_tests(folder: Path, environment: Mapping[str, str], *options: str) -> None:
     # file descriptor 2 is not captured, to show a sanitizer's last message
     options = ("-x", "--capture=sys", "-p", "no:cacheprovider", *options)
-    pytest(*options, *KERNEL_TESTS, cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
+    run(*pytest_command(*options, *KERNEL_TESTS), cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
 
 
 def other_python() -> None:
@@ -176,11 +192,18 @@ def fuzz() -> None:
 
 
 def quick() -> None:
-    pytest("-m", "not slow")
+    run_last(*pytest_command("-m", "not slow"))
 
 
 def tests() -> None:
-    pytest()
+    run_last(*pytest_command())
+
+
+def run_last(*command: str) -> None:
+    """Run a command whose output nothing follows, through no pipe: a process that a test left behind would keep it open."""
+    done = subprocess.run(command, cwd=ROOT, check=False)
+    if done.returncode:
+        raise StageError(f"{' '.join(command[:4])} ... exited with {done.returncode}")
 
 
 @dataclass(frozen=True)
@@ -231,13 +254,15 @@ def main(arguments: Sequence[str]) -> int:
         os.environ[SEED] = str(random.getrandbits(32) if options.seed is None else options.seed)
         say(f"Python {platform.python_version()}, test data: {os.environ.get('FASTPQ_TEST_DATA', 'none')}")
         say(f"order and random values: --seed {os.environ[SEED]}")
-    failed: list[str] = []
+    failed: list[Outcome] = []
     for batch in batches(options.stages):
-        if failed and batch[0] in CLOSING:
-            say(f"failed: {', '.join(failed)}")
-        failed += [name for name, passed in zip(batch, run_batch(batch), strict=True) if not passed]
-    if failed and batch[0] not in CLOSING:
-        say(f"failed: {', '.join(failed)}")
+        failed += [outcome for outcome in run_batch(batch) if not outcome.passed]
+    for outcome in failed:
+        if outcome.last_lines:
+            say(f"{outcome.stage} failed; the end of its output:")
+            print(outcome.last_lines, end="", flush=True)
+    if failed:
+        say(f"failed: {', '.join(outcome.stage for outcome in failed)}")
     return 1 if failed else 0
 
 
@@ -293,24 +318,37 @@ def batches(names: Sequence[str]) -> list[list[str]]:
     return split
 
 
-def run_batch(names: Sequence[str]) -> list[bool]:
-    """Run stages at the same time; returns for each whether the stage passed."""
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended.
+
+    Attributes:
+        last_lines: the end of a failed stage's output.
+    """
+
+    stage: str
+    passed: bool
+    last_lines: str = ""
+
+
+def run_batch(names: Sequence[str]) -> list[Outcome]:
+    """Run stages at the same time."""
     if len(names) == 1:
-        return [passes(names[0])]
+        return [run_here(names[0])]
     with ThreadPoolExecutor(CORES) as pool:
         return list(pool.map(run_apart, names))
 
 
-def run_apart(name: str) -> bool:
+def run_apart(name: str) -> Outcome:
     """Run a stage in its own process, and print the output at its end."""
     command = [sys.executable, "-m", "tools.checks", name]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     print(done.stdout, end="", flush=True)
-    return done.returncode == 0
+    return Outcome(name, done.returncode == 0, "".join(done.stdout.splitlines(keepends=True)[-LAST_LINES:]))
 
 
-def passes(name: str) -> bool:
-    """Run a stage in this process and print its time; returns whether the stage passed."""
+def run_here(name: str) -> Outcome:
+    """Run a stage in this process, and print its time."""
     say(f"{name}: {STAGES[name].summary}")
     started = time.monotonic()
     try:
@@ -318,10 +356,10 @@ def passes(name: str) -> bool:
     except (StageError, builds.BuildError) as error:
         if name not in CLOSING:
             say(f"{name} FAILED after {time.monotonic() - started:.0f} s: {error}")
-        return False
+        return Outcome(name, passed=False, last_lines=error.last_lines if isinstance(error, StageError) else f"{error}\n")
     if name not in CLOSING:
         say(f"{name} passed in {time.monotonic() - started:.0f} s")
-    return True
+    return Outcome(name, passed=True)
 
 
 def say(message: str) -> None:

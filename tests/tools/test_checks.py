@@ -34,7 +34,7 @@ def test_a_stage_that_fails(
         def run() -> None:
             ran.append(name)
             if name == failing:
-                raise checks.StageError("a reason")
+                raise checks.StageError("a reason", "the end of its output\n" if name == "fuzz" else "")
         return checks.Stage(run, "a summary")
 
     monkeypatch.setattr(checks, "STAGES", {name: stage(name) for name in ("quick", "fuzz", "debug")})
@@ -42,5 +42,19 @@ def test_a_stage_that_fails(
     assert checks.main(["quick", "fuzz", "debug"]) == code
     assert ran == ["fuzz", "debug", "quick"]
     lines = capsys.readouterr().out.splitlines()
-    assert ("test: failed: fuzz" in lines) == (failing == "fuzz")
-    assert lines[-1] == "test: quick: a summary"        # what follows is pytest's own
+    last = lines.index("test: quick: a summary")
+    expected = {
+        "fuzz": ["test: fuzz failed; the end of its output:", "the end of its output", "test: failed: fuzz"],
+        "quick": ["test: failed: quick"],
+        None: [],       # pytest's summary is the end
+    }
+    assert lines[last + 1:] == expected[failing]
+
+
+def test_the_last_lines_of_a_command_that_fails(capfd: pytest.CaptureFixture[str]) -> None:
+    script = f"for line in range({checks.LAST_LINES + 5}): print(line)\nraise SystemExit(3)"
+    with pytest.raises(checks.StageError, match="exited with 3") as raised:
+        checks.python("-c", script)
+    lines = [f"{line}\n" for line in range(checks.LAST_LINES + 5)]
+    assert raised.value.last_lines == "".join(lines[5:])
+    assert capfd.readouterr().out == "".join(lines)
