@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
@@ -88,7 +89,7 @@ class FileEncryptor:
         return _framed(footer, self.magic)
 
 
-class KeyedFileEncryptor(FileEncryptor):
+class KeyedFileEncryptor(FileEncryptor, ABC):
     """Base class for encryptors that have keys. Its two subclasses protect the footer."""
 
     def __init__(
@@ -143,11 +144,11 @@ class KeyedFileEncryptor(FileEncryptor):
             encrypted_chunk.unknown_fields = ()    # unknown fields of a copied chunk might disclose values
         return encrypted_chunk
 
+    @abstractmethod
     def _visible_metadata(
         self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
     ) -> fmt.ColumnMetaData | None:
         """Return the part of an encrypted column's metadata that stays readable. If it lacks a field, the caller encrypts all."""
-        raise NotImplementedError
 
     def _footer_cipher(self) -> GcmModuleCipher:
         return self._cipher_class(self._properties.footer_key, self._file_aad)

@@ -13,6 +13,7 @@ import math
 import re
 import struct
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,7 +52,7 @@ _NUMBERS = ColumnType(Type.INT64)
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(ABC):
     """The ordered values that a column type has. It converts filter values and stored bounds to keys, and keys to encodings.
 
     Attributes:
@@ -60,6 +61,7 @@ class Domain:
 
     type: ColumnType
 
+    @abstractmethod
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         """Return what a comparison with a filter's value means for the sort keys of the column's values.
 
@@ -71,19 +73,18 @@ class Domain:
         Raises:
             SchemaError: the value does not fit the column.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def equal(self, value: Any) -> SortKey | None:
         """Return the sort key that equal column values have, or None if no column value can equal the filter's value.
 
         Raises:
             SchemaError: the value does not fit the column.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def of_bound(self, bound: bytes) -> SortKey | None:
         """Return the sort key of a bound that statistics store, or None for bytes that cannot be a column value."""
-        raise NotImplementedError
 
     def stored(self, key: SortKey) -> list[bytes] | None:
         """Return all PLAIN encodings of the values with a sort key, for bloom filters, or None if they are unknown."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -81,21 +82,14 @@ class Bounds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on one column. Its keys are in the column's domain."""
+class Condition(ABC):
+    """A condition on one column."""
 
     column: ColumnDescriptor
 
+    @abstractmethod
     def outcome(self, bounds: Bounds) -> Outcome:
         """Return whether the condition holds for none, some or all of the values within bounds."""
-        if bounds.all_null:
-            return Outcome.NONE
-        of_values = self._of_values(bounds)
-        return Outcome.SOME if of_values is Outcome.ALL and not bounds.no_nulls else of_values
-
-    def _of_values(self, bounds: Bounds) -> Outcome:
-        """Return the outcome for the values that are not null."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,22 @@ class NullTest(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Condition):
+class KeyCondition(Condition):
+    """A condition that compares values with keys in the column's domain. It holds for no null."""
+
+    def outcome(self, bounds: Bounds) -> Outcome:
+        if bounds.all_null:
+            return Outcome.NONE
+        of_values = self._of_values(bounds)
+        return Outcome.SOME if of_values is Outcome.ALL and not bounds.no_nulls else of_values
+
+    @abstractmethod
+    def _of_values(self, bounds: Bounds) -> Outcome:
+        """Return the outcome for the values that are not null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(KeyCondition):
     """A comparison with a key, such as ``<``."""
 
     ordering: Ordering
@@ -137,7 +146,7 @@ class Comparison(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(Condition):
+class Membership(KeyCondition):
     """The condition ``in``, or ``not in`` (negated). ``==`` and ``!=`` are the same with one key."""
 
     keys: KeySet
@@ -168,7 +177,7 @@ class Membership(Condition):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(Condition):
+class Prefix(KeyCondition):
     """The condition ``starts with``."""
 
     prefix: bytes

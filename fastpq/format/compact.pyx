@@ -309,10 +309,10 @@ def encode(value):
 
 
 cdef class EncodedStruct:
-    """A struct that encodes itself. It may stand in a list of structs."""
+    """A struct that encodes itself. It may stand in a list of structs. This base class is a struct without fields."""
 
     cdef bytes encoded(self):
-        raise NotImplementedError
+        return b"\0"
 
 
 cdef class EncodedBytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -52,7 +53,7 @@ class Conditions:
 NO_CONDITIONS = Conditions()
 
 
-class Sink:
+class Sink(ABC):
     """A destination to which bytes are appended. They take effect at the commit.
 
     As a context manager it commits at the end, or aborts after an exception.
@@ -123,7 +124,7 @@ class Sink:
                 raise OSError(errno.EIO, "a file object wrote no byte", self.name)
             position += count
 
-    def keep_order(self) -> None:
+    def keep_order(self) -> None:           # noqa: B027 - most sinks need nothing
         """Make sure that later bytes cannot reach a disk without the bytes so far.
 
         Only a sink whose bytes take effect before the commit has to do something.
@@ -178,11 +179,13 @@ class Sink:
         if hasattr(self._file, "flush"):
             self._file.flush()
 
+    @abstractmethod
     def _finish(self) -> None:
-        raise NotImplementedError
+        """Make the written bytes take effect."""
 
+    @abstractmethod
     def _discard(self) -> None:
-        raise NotImplementedError
+        """Remove the written bytes, as far as the destination allows it."""
 
     def _closed(self) -> ValueError:
         return ValueError(f"{self.name} was committed or aborted")

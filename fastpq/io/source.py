@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeAlias
@@ -38,7 +39,7 @@ class Neighbours(Protocol):
     def close(self) -> None: ...
 
 
-class Source:
+class Source(ABC):
     """Bytes that several threads can read at any offset.
 
     Attributes:
@@ -79,7 +80,7 @@ class Source:
         """Bytes from the end of the file that are kept for later reads."""
         return 0
 
-    def drop_tail(self) -> None:
+    def drop_tail(self) -> None:            # noqa: B027 - most sources keep nothing
         """Free the kept bytes. Later reads ask for them again."""
 
     def read(self, offset: int, length: int) -> Bytes:
@@ -149,20 +150,20 @@ class Source:
         return [_joined(part) for part in parts]
 
     def walk_run(self, ranges: list[Range], *, authentic: bool) -> tuple[Stored, bool]:
-        """Return the bytes in consecutive ranges, which will be used once. Only a source that walks late has this method.
+        """Return the bytes in consecutive ranges, which will be used once.
 
         Args:
             ranges: (offset, length) each.
             authentic: as in ``walk``.
 
         Returns:
-            (bytes, whether these are all bytes in the source). All bytes are in memory and read-only. Otherwise the ranges' bytes
-            are read in pieces later.
+            (bytes, whether these are all bytes in the source). All bytes are in memory and read-only. Otherwise they are the
+            ranges' bytes one after another, as in ``walk``.
 
         Raises:
             FormatError, OSError: as in ``read``.
         """
-        raise NotImplementedError
+        return self.walk([ranges], authentic=authentic)[0], False
 
     def beside(self, file_path: str) -> Source:
         """Return the source for another file. Its path is relative to this file.
@@ -209,9 +210,9 @@ class Source:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}, {self.size} bytes>"
 
+    @abstractmethod
     def _fetch(self, offset: int, length: int) -> Bytes:
         """Return the bytes in a range that is inside the source. They are fewer if the source has become shorter."""
-        raise NotImplementedError
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         return [self.read(offset, length) for offset, length in ranges]

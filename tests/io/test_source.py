@@ -32,7 +32,6 @@ from fastpq.io.coalescing import coalesce
 from fastpq.io.new_file import TEMPORARY_SUFFIX
 from fastpq.io.origin import StoredBytes, total_within
 from fastpq.io.sink_opening import open_sink
-from fastpq.io.source import Source
 from fastpq.io.source_opening import open_source
 from fastpq.options import DEFAULT_TAIL_READ
 
@@ -699,11 +698,6 @@ def test_file_objects_stay_their_owners(tmp_path: Path) -> None:
         sink.abort()
         assert not file.closed
     assert (tmp_path / "raw").read_bytes() == DATA
-
-
-def test_the_base_class_reads_nothing() -> None:
-    with pytest.raises(NotImplementedError):
-        Source("name", 10).read(0, 1)
 
 
 def test_the_bytes_of_ranges() -> None:

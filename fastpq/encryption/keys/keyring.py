@@ -33,8 +33,8 @@ from fastpq.encryption.keys.secret import (
 from fastpq.encryption.provider import random_bytes, within_fips
 from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, UnsupportedError
+from fastpq.io.origin import read_small_file
 from fastpq.io.sink import FileSink
-from fastpq.io.small_file import read_small_file
 
 FORMAT = "fastpq-keyring-1"
 WRAPPED_PREFIX = "keyring:v"

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 from fastpq.encryption.keys.material import encode_base64
 from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.io.small_file import read_small_file
+from fastpq.io.origin import read_small_file
 
 DEFAULT_KMS_INSTANCE_ID = "DEFAULT"
 DEFAULT_KMS_INSTANCE_URL = "DEFAULT"
