@@ -20,7 +20,7 @@ from fastpq.datasets.key_change_report import FileKeyChange, KeyChangeReport
 from fastpq.datasets.metadata_writing import remove_metadata, settle_metadata
 from fastpq.encryption.keys.store import MaterialPath
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import KeyAccessError, ParquetError, SchemaError
+from fastpq.errors import CryptoError, KeyAccessError, ParquetError, SchemaError
 from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.options import ReaderProperties
 from fastpq.rewriting.files import encrypt_file
@@ -96,6 +96,7 @@ class Folder:
 
 # Readers that have opened an old file may ask for its external keys for this many seconds after its replacement.
 GRACE_SECONDS = 1.0
+_WITHOUT_LOCK = "the job has stopped, because somebody removed its lock: another job may be changing the files"
 
 
 class FolderJob(ABC):
@@ -128,11 +129,12 @@ class FolderJob(ABC):
 
         Raises:
             CryptoError: another job is changing the folder.
+            UnsupportedError: the folder's filesystem cannot keep two jobs apart.
         """
         if self._options.dry_run:
             return self._report(plan.planned() for plan in self._sorted_plans())
-        with only_job(self._folder.place):
-            return self._run()
+        with only_job(self._folder.place, self.verb) as is_locked:
+            return self._run(is_locked)
 
     def _sorted_plans(self) -> list[PlannedChange]:
         states = [(file, _is_encrypted(file, self._options.properties)) for file in self._folder.files]
@@ -140,7 +142,7 @@ class FolderJob(ABC):
         plans = self._plans(plaintext_files, [file for file, is_encrypted in states if is_encrypted])
         return sorted(plans, key=lambda plan: plan.file.path)
 
-    def _run(self) -> KeyChangeReport:
+    def _run(self, is_locked: Callable[[], bool]) -> KeyChangeReport:
         plans = self._sorted_plans()
         num_changes = sum(plan.change is not None for plan in plans)
         meter = Meter(self._options.progress, num_changes)
@@ -149,10 +151,15 @@ class FolderJob(ABC):
         changes = []
         try:
             for plan in plans:
+                if plan.change is not None and not is_locked():
+                    raise CryptoError(_WITHOUT_LOCK, path=plan.file.path)
                 changes.append(plan.done())
                 meter.add(plan.change is not None)
         finally:
-            self._settle()
+            if is_locked():     # another job may be adding keys
+                self._settle()
+        if not is_locked():
+            raise CryptoError(_WITHOUT_LOCK)
         self._end(plans)
         self._journal.remove()
         if num_changes and not self.hides:

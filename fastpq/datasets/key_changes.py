@@ -1,7 +1,7 @@
 """Change the encryption of all files in a folder: encrypt_dataset, decrypt_dataset, rotate_dataset and revoke.
 
 Each file is replaced in one step, and pages are neither decompressed nor decoded. A job that was interrupted leaves some files
-done, and a second call does the rest. On a local folder, two jobs never run at the same time.
+done, and a second call does the rest. Two jobs never run at the same time on a folder.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def encrypt_dataset(
         SchemaError: ``where`` is no folder, or a file's columns do not fit the keys. Nothing is changed then.
         CryptoError: plaintext and encrypted files stand side by side, or a plaintext file was changed during an interrupted job,
             or another job is changing the folder. Nothing is changed then.
+        UnsupportedError: the folder is neither local nor in S3, Azure or Google's store. Two jobs cannot be kept apart there.
         FormatError, UnsupportedError, LimitError, KeyAccessError: as for ``encrypt_file``. Files before this one are done.
     """
     folder = Folder.of(where, filesystem, storage_options, timeout)
@@ -107,6 +108,7 @@ def decrypt_dataset(
         SchemaError: ``where`` is no folder. Nothing is changed then.
         CryptoError: there are plaintext files that no interrupted decrypt_dataset explains, also if all files are plaintext. Or
             another job is changing the folder. Nothing is changed then.
+        UnsupportedError: as for ``encrypt_dataset``.
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError: as for ``decrypt_file``. Files before
             this one are done.
     """
@@ -158,6 +160,7 @@ def rotate_dataset(
         SchemaError: ``where`` is no folder, or there are no trusted master keys. Nothing is changed then.
         CryptoError: there are plaintext files, or another job is changing the folder. Nothing is changed then.
         KeyAccessError: a key is missing, or a file's keys are not wrapped by a key service. Files before this one are done.
+        UnsupportedError: as for ``encrypt_dataset``.
         FormatError, UnsupportedError, LimitError, TagVerificationError: as for ``encrypt_file``.
     """
     folder = Folder.of(where, filesystem, storage_options, timeout)
@@ -206,6 +209,7 @@ def revoke(
             trusted. Nothing is changed then.
         CryptoError: there are plaintext files, or another job is changing the folder. Nothing is changed then.
         KeyAccessError: a key is missing, or a file's keys are not wrapped by a key service. Nothing is changed then.
+        UnsupportedError: as for ``encrypt_dataset``.
         FormatError, UnsupportedError, LimitError, TagVerificationError: as for ``encrypt_file``.
     """
     folder = Folder.of(where, filesystem, storage_options, timeout)
