@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 
@@ -20,17 +20,14 @@ from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.source import IOCounts
 from fastpq.io.source_opening import open_source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData, decryptor_of, facts_of
 from fastpq.metadata.footer import footer_of_caller, read_finished
-from fastpq.metadata.key_values import KeyValues
-from fastpq.metadata.legacy_calendar import CALENDAR_KEYS
 from fastpq.options import ReaderProperties, takes_options
 from fastpq.read import rows
-from fastpq.read.file_reader import FileReader
+from fastpq.read.file_reader import FileReader, StoredFields
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.read.opener import DecimalLayout
 from fastpq.read.plan import choose_row_groups
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
     import pyarrow
 
     from fastpq.api import keywords
-    from fastpq.arrow.hints import ArrowFields
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.filters.answers import ReadColumn
     from fastpq.filters.predicate import Predicate
@@ -110,7 +106,6 @@ class ParquetFile:
         self._closed, self._on_error = False, on_error
         self._has_nulls_for_keys = settings["on_missing_key"] == "null"
         self._where, self._options = where, options
-        self._orders: dict[int, Column | None] = {}      # entries of ordered dictionaries, by column number
         properties = settings["properties"] or _DEFAULT_PROPERTIES
         self._source = open_source(where, memory_map=settings["memory_map"], properties=properties)
         self._losses: list[Loss] = []
@@ -133,12 +128,11 @@ class ParquetFile:
             self._source.close()
             raise
         self._metadata.calendar.is_kept = settings["legacy_calendar"] == "keep"
-        self._gives_arrow_fields = settings["arrow_schema"]
-        self._arrow_schema = settings["arrow_schema"] and self._metadata.key_value_bytes > 0
         if self._metadata.created_by is None or bugs_of(self._metadata.created_by):
             properties = for_writer(properties, self._metadata)
-        self._arrow = StoredFields(self._metadata)
-        is_dictionary = self._arrow.is_dictionary if self._arrow_schema else None
+        has_texts = settings["arrow_schema"] and self._metadata.key_value_bytes > 0
+        self._stored_fields = StoredFields(self._metadata, settings["arrow_schema"], has_texts)
+        is_dictionary = self._stored_fields.is_dictionary if has_texts else None
         self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads, becomes_dictionary=is_dictionary,
             invalid_utf8=settings["invalid_utf8"], decimals=settings["decimals"])
 
@@ -619,42 +613,16 @@ class ParquetFile:
                 refuse_filters_on(self._metadata, set(paths))
 
     def _completed(self, table: Table, request: ReadRequest) -> Table:
-        """Return a table with nulls for columns without a key, and with all that ``_restored`` adds."""
+        """Return a table with nulls for columns without a key, and with all that its file stores beside the values."""
         if not request.locked_columns:
-            return self._restored(table, request.columns)
+            return self._stored_fields.restored(table, request.columns, self._file)
         from fastpq.read.missing_keys import with_nulls, with_report
 
         empty = self._reader().read(ReadRequest(request.locked_columns, []), None, None)
         for leaf in request.locked_columns:
-            self._orders.setdefault(leaf.index, None)       # dictionary pages of such a column cannot be read
-        table = self._restored(with_nulls(table, request, empty), request.all_columns)
+            self._stored_fields.orders.setdefault(leaf.index, None)
+        table = self._stored_fields.restored(with_nulls(table, request, empty), request.all_columns, self._file)
         return with_report(table, [top.element.name for top in dict.fromkeys(leaf.top for leaf in request.locked_columns)])
-
-    def _restored(self, table: Table, leaves: Iterable[ColumnDescriptor]) -> Table:
-        """Return a table with the file's metadata, with its Arrow fields and field ids, and with repaired text on request."""
-        if self._file.invalid_utf8 == "replace":
-            from fastpq.arrays.valid_text import with_repaired_text
-
-            table = with_repaired_text(table)
-        if not self._gives_arrow_fields:
-            return table
-        nodes = dict.fromkeys(leaf.top for leaf in leaves)
-        fields = self._arrow.fields if self._arrow_schema else None
-        if self._arrow_schema:
-            table = table.with_metadata(self._texts)
-        if fields is not None:
-            table = fields.restored(table, nodes)
-        if any(node.has_field_ids for node in nodes):
-            from fastpq.arrow.field_ids import with_field_ids
-
-            table = table._of(map(with_field_ids, table.columns, nodes))
-        if fields is None:
-            return table
-        from fastpq.arrow.hints import has_dictionary
-        if not any(map(has_dictionary, table.columns)):
-            return table
-        from fastpq.read.arrow_dictionaries import with_orders
-        return with_orders(table, nodes, self._file, self._orders)
 
     def _extremes(self, column: ColumnKey) -> Column | None:
         """Return the smallest and the largest value as a column, or None for a column without values."""
@@ -731,7 +699,7 @@ class ParquetFile:
 
     def _unit_of(self, leaf: ColumnDescriptor) -> str | None:
         """Return the unit of durations in a number column, or None for other columns, and if Arrow's types are left out."""
-        return self._arrow.duration_unit(leaf) if self._arrow_schema else None
+        return self._stored_fields.duration_unit(leaf)
 
     def _reader(self) -> FileReader | RecoveringReader:
         """Return a reader for the file, or for a damaged file if on_error is set."""
@@ -768,10 +736,11 @@ class ParquetFile:
 
     def _with_names(self, metadata: FileMetaData) -> Self:
         """Return a copy that reads the file by a footer with other names of columns."""
-        arrow = StoredFields(metadata, [node.element.name for node in self.schema.root.children])
-        becomes_dictionary = arrow.is_dictionary if self._arrow_schema else None
+        names = [node.element.name for node in self.schema.root.children]
+        fields = replace(self._stored_fields, metadata=metadata, stored_names=names)
+        becomes_dictionary = fields.is_dictionary if fields.has_texts else None
         file = self._with(self._file._replace(metadata=metadata, becomes_dictionary=becomes_dictionary))
-        file._metadata, file._arrow = metadata, arrow
+        file._metadata, file._stored_fields = metadata, fields
         metadata.calendar.is_kept = self._metadata.calendar.is_kept
         return file
 
@@ -806,13 +775,6 @@ class ParquetFile:
 
         return self._with(self._file._replace(becomes_dictionary=becomes_dictionary))
 
-    @cached_property
-    def _texts(self) -> KeyValues:
-        metadata = self._metadata
-        # A file that is written from Gregorian values must not say that they are in another calendar.
-        hidden_keys = {ARROW_KEY, *(CALENDAR_KEYS if metadata.calendar.is_hybrid else ())}
-        return KeyValues(lambda: metadata.key_value_metadata, hidden_keys)
-
     def _while_open(self, tables: Iterator[Table]) -> Iterator[Table]:
         """Yield Tables. Errors get the file path, and a file that is closed in the meantime is an error."""
         while True:
@@ -828,34 +790,3 @@ def _column_read_by(reader: FileReader | RecoveringReader, column: ColumnDescrip
         return reader.read(ReadRequest([column], [(group, None) for group in row_groups]), None, None).flat(column.name)
 
     return read
-
-
-@dataclass
-class StoredFields:
-    """The Arrow fields of a file's columns, decoded on first use. Only a file with ARROW:schema loads fastpq.arrow.
-
-    Attributes:
-        metadata: the file's footer.
-        stored_names: the names that the columns have in the file, or None if the footer has these names.
-    """
-
-    metadata: FileMetaData
-    stored_names: Sequence[str] | None = None
-
-    @cached_property
-    def fields(self) -> ArrowFields | None:
-        """The fields, or None if the footer has no ARROW:schema."""
-        entry = self.metadata.key_value(ARROW_KEY)
-        if entry is None:
-            return None
-        from fastpq.arrow.hints import ArrowFields
-
-        return ArrowFields(entry, self.metadata.schema.root.children, self.stored_names)
-
-    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
-        """Return the unit of durations in a number column, or None for other columns."""
-        return None if self.fields is None else self.fields.duration_unit(leaf)
-
-    def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
-        """Whether a flat column has a dictionary as its Arrow field."""
-        return self.fields is not None and self.fields.has_dictionary(leaf)

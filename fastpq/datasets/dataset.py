@@ -313,7 +313,7 @@ class ParquetDataset:
         from fastpq.convert.pandas_metadata import PandasMetadata, pandas_metadata
 
         with self._open_files.opened(0, keep=True) as file:
-            texts = self._common.added_to(file._texts)
+            texts = self._common.added_to(file._stored_fields.texts)
         description = PandasMetadata() if ignore_metadata else pandas_metadata(texts.get)
         read = partial(self.read, progress=progress)
         return frame_by(description, read, list(self._fields), columns, filters, dtype_backend, types_mapper)

@@ -162,7 +162,7 @@ class StackedFiles:
             if not self._read_files(columns, numbers, first, rows):
                 return None
         pairs = [(leaf.top.element.name, column) for leaf, column in zip(leaves, columns.finish(), strict=True)]
-        return first._restored(Table._made([*pairs], rows), leaves)
+        return first._stored_fields.restored(Table._made([*pairs], rows), leaves, first._file)
 
     def _read_files(self, columns: StackedColumns, numbers: range, first: ParquetFile, rows: int) -> bool:
         """Decode all files. Return False if a file has changed, has to be read in another way, or has other rows than noted."""

@@ -1,22 +1,28 @@
-"""FileReader: reads all rows or some rows of one file as tables."""
+"""FileReader: reads all rows or some rows of one file as tables. StoredFields: what these tables get besides values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpq.arrays.table import Table
+from fastpq.arrays.table import Column, Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
 from fastpq.errors import SchemaError
+from fastpq.format.stored_footer import ARROW_KEY
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.key_values import KeyValues
+from fastpq.metadata.legacy_calendar import CALENDAR_KEYS
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.read.plan import ReadPlan, plan_read
 from fastpq.read.scan import Scan
 
 if TYPE_CHECKING:
+    from fastpq.arrow.hints import ArrowFields
     from fastpq.index.ranges import Int64s
     from fastpq.read.filtered.filtered_scan import FilteredScan
     from fastpq.schema.parquet_schema import ColumnDescriptor
@@ -140,3 +146,80 @@ def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
         meter.add(table.num_rows)
         yield table
     meter.finish()
+
+
+@dataclass
+class StoredFields:
+    """What the footer has for the tables of a file: key-value metadata, field ids, and the Arrow fields of ARROW:schema.
+
+    They are decoded on first use.
+
+    Attributes:
+        metadata: the file's footer.
+        is_requested: whether tables get all this (the option ``arrow_schema``).
+        has_texts: whether it is requested, and the footer has key-value metadata.
+        stored_names: the names that the columns have in the file, or None if the footer has these names.
+        orders: entries of ordered dictionaries, by column number. None for a column whose dictionary pages cannot be read.
+    """
+
+    metadata: FileMetaData
+    is_requested: bool
+    has_texts: bool
+    stored_names: Sequence[str] | None = None
+    orders: dict[int, Column | None] = field(default_factory=dict)
+
+    @cached_property
+    def texts(self) -> KeyValues:
+        """The key-value metadata that are still true of the values in a table."""
+        # A file that is written from Gregorian values must not say that they are in another calendar.
+        hidden_keys = {ARROW_KEY, *(CALENDAR_KEYS if self.metadata.calendar.is_hybrid else ())}
+        return KeyValues(lambda: self.metadata.key_value_metadata, hidden_keys)
+
+    @cached_property
+    def fields(self) -> ArrowFields | None:
+        """The Arrow fields, or None if there is no ARROW:schema."""
+        entry = self.metadata.key_value(ARROW_KEY) if self.has_texts else None
+        if entry is None:
+            return None
+        from fastpq.arrow.hints import ArrowFields
+
+        return ArrowFields(entry, self.metadata.schema.root.children, self.stored_names)
+
+    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
+        """Return the unit of durations in a number column, or None for other columns."""
+        return None if self.fields is None else self.fields.duration_unit(leaf)
+
+    def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
+        """Whether a flat column has a dictionary as its Arrow field."""
+        return self.fields is not None and self.fields.has_dictionary(leaf)
+
+    def restored(self, table: Table, leaves: Iterable[ColumnDescriptor], file: OpenFile) -> Table:
+        """Return a table with all that is stored for it, and with repaired text if the caller wants that.
+
+        Args:
+            table: the columns as they were read.
+            leaves: the leaves of these columns.
+            file: the open file. Orders of dictionaries are read from it.
+        """
+        if file.invalid_utf8 == "replace":
+            from fastpq.arrays.valid_text import with_repaired_text
+
+            table = with_repaired_text(table)
+        if not self.is_requested:
+            return table
+        if self.has_texts:
+            table = table.with_metadata(self.texts)
+        nodes, fields = dict.fromkeys(leaf.top for leaf in leaves), self.fields if self.has_texts else None
+        if fields is not None:
+            table = fields.restored(table, nodes)
+        if any(node.has_field_ids for node in nodes):
+            from fastpq.arrow.field_ids import with_field_ids
+
+            table = table._of(map(with_field_ids, table.columns, nodes))
+        if fields is None:
+            return table
+        from fastpq.arrow.hints import has_dictionary
+        if not any(map(has_dictionary, table.columns)):
+            return table
+        from fastpq.read.arrow_dictionaries import with_orders
+        return with_orders(table, nodes, file, self.orders)
