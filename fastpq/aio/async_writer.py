@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from fastpq.aio.reader_tasks import ended
 from fastpq.api.writer import ParquetWriter
 from fastpq.common.progress import Progress
 
@@ -82,17 +82,10 @@ class AsyncParquetWriter:
         """
         async with self._in_turn:
             self._is_cancelled = False
-            outcome = asyncio.ensure_future(asyncio.to_thread(method, *arguments))
-            try:
-                await asyncio.shield(outcome)
-            except asyncio.CancelledError:
-                self._is_cancelled = True
-                while not outcome.done():
-                    with contextlib.suppress(asyncio.CancelledError):
-                        await asyncio.wait([outcome])
-                if not outcome.cancelled():
-                    outcome.exception()     # marks the error as seen
-                raise
+            await ended(asyncio.ensure_future(asyncio.to_thread(method, *arguments)), self._cancel)
+
+    def _cancel(self) -> None:
+        self._is_cancelled = True
 
     def _report(self, done: int, total: int) -> None:
         """Pass progress on. The writer calls this last before the file takes its place."""

@@ -97,11 +97,20 @@ async def run_task(function: Callable[..., Result], *arguments: Any, **options: 
         raise UnsupportedError("asynchronous reads need the package greenlet (pip install greenlet)") from None
     waiter = LoopWaiter(asyncio.get_running_loop())
     task = ReaderTask(waiter, _threads.least_busy(), lambda: function(*arguments, **options))
-    outcome = asyncio.wrap_future(task.start())
+    return cast(Result, await ended(asyncio.wrap_future(task.start()), task.cancel))
+
+
+async def ended(outcome: asyncio.Future[Any], cancel: Callable[[], None]) -> Any:
+    """Return the result of a future that has to end before the caller goes on.
+
+    Args:
+        outcome: the future.
+        cancel: asks the work to end early. It is called if the caller is cancelled.
+    """
     try:
-        return cast(Result, await asyncio.shield(outcome))
+        return await asyncio.shield(outcome)
     except asyncio.CancelledError:
-        task.cancel()
+        cancel()
         while not outcome.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([outcome])

@@ -29,6 +29,12 @@ class PlaceInFile(NamedTuple):
     def __str__(self) -> str:
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self._asdict().items() if value is not None)
 
+    @property
+    def in_brackets(self) -> str:
+        """The place as the end of a sentence, or an empty text if nothing is known of it."""
+        text = str(self)
+        return f" [{text}]" if text else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Violation:
@@ -53,9 +59,8 @@ class Violation:
     is_harmless: bool = False
 
     def __str__(self) -> str:
-        where = f" [{self.place}]" if str(self.place) else ""
         harmless = ", harmless" if self.is_harmless else ""
-        return f"{self.part}: {self.message}{where} ({self.section}{harmless})"
+        return f"{self.part}: {self.message}{self.place.in_brackets} ({self.section}{harmless})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,7 @@ class ReaderDifference:
     place: PlaceInFile
 
     def __str__(self) -> str:
-        where = f" [{self.place}]" if str(self.place) else ""
-        return f"{self.case}{where}: {self.readers}; fastpq: {self.fastpq}"
+        return f"{self.case}{self.place.in_brackets}: {self.readers}; fastpq: {self.fastpq}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +100,7 @@ class UncheckedPart:
     needs_key: bool = False
 
     def __str__(self) -> str:
-        where = f" [{self.place}]" if str(self.place) else ""
-        return f"{self.part}: not checked{where}: {self.reason}"
+        return f"{self.part}: not checked{self.place.in_brackets}: {self.reason}"
 
 
 class Findings:

@@ -33,6 +33,7 @@ from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_HELD, FETCHED, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED, WINDOW
 from fastpq.read.dictionary_columns import are_in_dictionaries
+from fastpq.read.filtered.row_evidence import FilteredChunks
 from fastpq.read.filtered.row_selector import RowGroupSelection, RowSelector
 from fastpq.read.outputs import Outputs
 from fastpq.read.plan import ColumnPlan, GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
@@ -242,10 +243,10 @@ class FilteredScan:
         self._metadata = metadata
         self._predicate = predicate
         self._columns = list(columns)
-        selector = RowSelector(scan.opener, metadata, predicate, columns)
-        self.select = selector.select
-        self.every_column = selector.every_column
-        self._predicate_columns = selector.predicate_columns
+        chunks = FilteredChunks(scan.opener, metadata, predicate, columns)
+        self.select = RowSelector(chunks, predicate).select
+        self.every_column = chunks.every_column
+        self._predicate_columns = chunks.predicate_columns
         self._filter_columns = list(self._predicate_columns.values())
         self._matcher = RowMatcher(scan, metadata, predicate, self._predicate_columns, self._columns, self._part_bytes)
         self.plan(self.every_column, ())       # refuses unreadable columns before the first read

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fastpq.errors import FormatError
 from fastpq.filters.predicate import Predicate
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
-from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.filtered.bloom_filter_evidence import BloomFilterEvidence
 from fastpq.read.filtered.dictionary_evidence import DictionaryEvidence
 from fastpq.read.filtered.page_index_evidence import PageIndexEvidence
 from fastpq.read.filtered.row_evidence import FilteredChunks, RowGroupPruning
 from fastpq.read.filtered.statistics_evidence import StatisticsEvidence
-from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import GroupRows
-from fastpq.schema.parquet_schema import ColumnDescriptor
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +42,13 @@ class RowSelector:
     """Selector that rules out rows in one file by evidence, before values are read.
 
     Args:
-        opener: opens the file's chunks.
-        metadata: the file's footer.
+        chunks: the chunks of the read.
         predicate: condition on the rows, or None to keep all rows.
-        columns: result columns.
-
-    Attributes:
-        predicate_columns: columns that the predicate needs, by column number, in the order of the filters.
-        every_column: columns that the predicate needs, then the other result columns.
     """
 
-    def __init__(
-        self, opener: ChunkOpener, metadata: FileMetaData, predicate: Predicate | None, columns: Sequence[ColumnDescriptor]
-    ) -> None:
+    def __init__(self, chunks: FilteredChunks, predicate: Predicate | None) -> None:
+        self._chunks = chunks
         self._predicate = predicate
-        self._chunks = FilteredChunks(opener, metadata, predicate, columns)
-        self.predicate_columns, self.every_column = self._chunks.predicate_columns, self._chunks.every_column
 
     def select(self, row_groups: Iterable[tuple[int, RowRanges | None]]) -> list[RowGroupSelection]:
         """Rule out rows by statistics, then by bloom filters, then by page indexes, then by dictionary pages.
@@ -77,7 +65,7 @@ class RowSelector:
         chunks = self._chunks
         groups = [self._start(slot, index, rows) for slot, (index, rows) in enumerate(row_groups)]
         for group in groups[:1]:
-            chunks.opener.decryptor.prefetch_keys(chunks.chunk(group, column).chunk for column in self.every_column)
+            chunks.opener.decryptor.prefetch_keys(chunks.chunk(group, column).chunk for column in chunks.every_column)
         pages = PageIndexEvidence(chunks)
         for evidence in (
             StatisticsEvidence(chunks.metadata), BloomFilterEvidence(chunks), pages, DictionaryEvidence(chunks, pages),
