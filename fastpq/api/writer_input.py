@@ -307,11 +307,15 @@ class WriterInput:
 
             self._arrow_fields = arrow_fields(table)
             self.has_key_values = True
-            return
-        for name, column in zip(table.names, table.columns, strict=True):
-            if needs_arrow_schema(column):
-                reason = "a duration is an INT64 whose unit stands in ARROW:schema, but arrow_schema=False leaves that out"
-                raise UnsupportedError(reason, column=name)
+        elif self._with_arrow is False:
+            _refuse_durations(table)
+
+
+def _refuse_durations(table: Table) -> None:
+    for name, column in table.items():
+        if needs_arrow_schema(column):
+            reason = "a duration is an INT64 whose unit stands in ARROW:schema, but arrow_schema=False leaves that out"
+            raise UnsupportedError(reason, column=name)
 
 
 def _depends_on_all_values(leaf: Column) -> bool:
@@ -321,7 +325,7 @@ def _depends_on_all_values(leaf: Column) -> bool:
     Different dictionaries are merged into one, which has no order.
     """
     is_ordered = isinstance(leaf.values, DictionaryValues) and leaf.values.is_ordered
-    if is_ordered or isinstance(leaf.type.logical, Geometry | Geography):
+    if is_ordered or isinstance(leaf.type.logical, (Geometry, Geography)):
         return True
     if leaf.arrow is None or not leaf.arrow.metadata:
         return False

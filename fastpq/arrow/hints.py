@@ -315,8 +315,11 @@ def _says_more(field: FieldNode, type_: ColumnType) -> bool:
 
 def has_arrow_field(column: AnyColumn) -> bool:
     """Return whether a column, or a column inside it, has an Arrow field that says more than its type and a field id."""
-    if type(column) is Column and column.arrow is not None and column.arrow.metadata is None:
-        return _says_more(column.arrow, column.type)
+    field = column.arrow
+    if type(column) is Column and field is not None and field.metadata is None:
+        return _says_more(field, column.type)
+    if isinstance(column, StructColumn) and (field is None or (field.metadata is None and field.format == "+s")):
+        return any(map(has_arrow_field, column.children))
     every_column = (each for above, leaf in column.leaves() for each in (*above, leaf))
     return any(each.arrow is not None and not _is_only_field_id(each) for each in every_column)
 

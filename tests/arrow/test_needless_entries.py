@@ -18,11 +18,13 @@ PLAIN = {
     "half": pa.float16(),
     "date": pa.date32(), "time": pa.time32("ms"), "timestamp": pa.timestamp("us"), "utc": pa.timestamp("ms", "UTC"),
     "decimal": pa.decimal128(12, 2), "fixed": pa.binary(4),
+    "struct": pa.struct([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.struct([("c", pa.float32())]))]),
 }
 OTHERS = {
     "text": pa.string(), "views": pa.string_view(), "bytes": pa.binary(), "zone": pa.timestamp("us", "Europe/Berlin"),
     "seconds": pa.timestamp("s"), "duration": pa.duration("s"), "date64": pa.date64(), "wide": pa.decimal256(12, 2),
-    "null": pa.null(),
+    "null": pa.null(), "struct": pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))]),
+    "list": pa.list_(pa.int64()), "field metadata": pa.struct([pa.field("a", pa.int64(), metadata={"unit": "m"})]),
 }
 
 
