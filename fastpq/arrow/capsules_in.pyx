@@ -6,16 +6,31 @@ without the GIL, because the producer may wait for threads that need the GIL.
 """
 
 cimport numpy as cnp
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.string cimport memcpy, memset, strerror
 
 from fastpq.arrow.abi cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
+import numpy as np
+
 from fastpq.arrays.nodes import FieldNode
 from fastpq.errors import LimitError, SchemaError
+from fastpq.format.slots import make_instance, place_of
 
 cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct PyArray_Descr:
+        pass
+    object PyArray_NewFromDescr(PyTypeObject* cls, PyArray_Descr* descr, int nd, const cnp.npy_intp* dims,
+                                const cnp.npy_intp* strides, void* data, int flags, PyObject* obj)
+    PyTypeObject PyArray_Type
+
+cdef object BYTE = np.dtype(np.uint8)
+cdef dict FIELD_PLACES = {name: place_of(getattr(FieldNode, name)) for name in FieldNode.__match_args__}
 
 # Largest array length and largest array offset. With them, (length + offset) * 32 fits int64. 32 bytes (decimal256) is the
 # largest width among the formats that do not declare their width.
@@ -76,8 +91,9 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
             raise SchemaError("an Arrow dictionary is itself dictionary-encoded")
         dictionary = read_schema(schema.dictionary, 0)
     try:
-        return FieldNode((<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata),
-                         tuple(children), dictionary)
+        return make_instance(FieldNode, FIELD_PLACES, (
+            (<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata), tuple(children),
+            dictionary))
     except UnicodeDecodeError:
         raise SchemaError(f"the name or format of the Arrow field {name!r} is not UTF-8") from None
 
@@ -161,16 +177,50 @@ cdef class ForeignArray:
         Returns:
             A read-only uint8 array of ``size`` bytes, which keeps the ForeignArray alive. None for a NULL pointer.
         """
-        cdef cnp.npy_intp shape = size
         cdef const void* data
         if index < 0 or index >= self.array.n_buffers or size < 0:
             raise SchemaError(f"{size} bytes of buffer {index} are needed, but an Arrow array has {self.array.n_buffers} buffers")
         data = self.array.buffers[index]
         if data == NULL:
             return None
-        view = cnp.PyArray_SimpleNewFromData(1, &shape, cnp.NPY_UINT8, <void*> data)
+        return self._over(data, BYTE, size)
+
+    def values(self, int64_t index, cnp.dtype dtype not None, int64_t offset, int64_t length):
+        """Return values of a buffer as a NumPy array over the producer's memory, which keeps the ForeignArray alive.
+
+        Args:
+            index: buffer index.
+            dtype: the values' dtype.
+            offset: number of values before the first one.
+            length: value count.
+
+        Returns:
+            A read-only array. It is a copy if the producer's memory is unaligned.
+
+        Raises:
+            SchemaError: the buffer does not exist, or is NULL and not empty.
+        """
+        cdef int64_t width = dtype.itemsize
+        cdef const char* data
+        if offset < 0 or length < 0 or length > INT64_MAX - offset or offset + length > INT64_MAX // max(width, 1):
+            raise SchemaError(f"buffer {index} of an Arrow array would need {(<object>offset + length) * width} bytes")
+        if index < 0 or index >= self.array.n_buffers:
+            raise SchemaError(f"{(offset + length) * width} bytes of buffer {index} are needed, "
+                              f"but an Arrow array has {self.array.n_buffers} buffers")
+        data = <const char*> self.array.buffers[index]
+        if data == NULL:
+            if offset + length > 0:
+                raise SchemaError(f"buffer {index} of an Arrow array is NULL, but {(offset + length) * width} bytes are needed")
+            return np.zeros(0, dtype)
+        view = self._over(data + offset * width, dtype, length)
+        return view if cnp.PyArray_ISALIGNED(view) else view.copy()
+
+    cdef cnp.ndarray _over(self, const void* data, object dtype, cnp.npy_intp length):
+        """Return a read-only array over the producer's memory."""
+        Py_INCREF(dtype)            # the array takes a reference
+        view = PyArray_NewFromDescr(
+            &PyArray_Type, <PyArray_Descr*><PyObject*>dtype, 1, &length, NULL, <void*> data, 0, NULL)
         cnp.set_array_base(view, self)
-        view.flags.writeable = False
         return view
 
     def take_children(self):

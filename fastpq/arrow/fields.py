@@ -52,7 +52,7 @@ def field_of(node: FieldNode) -> ImportedField:
 
 class _StructField(ImportedField):
     def __init__(self, node: FieldNode) -> None:
-        self.name, self.nullable = node.name, node.nullable
+        super().__init__(node)
         self._fields = [field_of(child) for child in node.children]
         is_variant = (node.metadata or {}).get(EXTENSION_NAME) == PARQUET_VARIANT
         self._annotation: Annotation | None = "VARIANT" if is_variant else None
@@ -82,12 +82,12 @@ class _StructField(ImportedField):
     def _column(self, children: list[AnyColumn], length: int, validity: Any, null_count: int) -> StructColumn:
         fields = zip(self._fields, children, strict=True)
         type_ = StructType(tuple(child.as_field(field.name) for field, child in fields), self._annotation)
-        return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable)
+        return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable, self.arrow)
 
 
 class _ListField(ImportedField):
     def __init__(self, node: FieldNode) -> None:
-        self.name, self.nullable = node.name, node.nullable
+        super().__init__(node)
         if len(node.children) != 1:
             raise SchemaError(f"an Arrow list must have 1 child, not {len(node.children)}", column=node.name or None)
         self._element = field_of(node.children[0])
@@ -145,7 +145,7 @@ class _ListField(ImportedField):
             type_ = MapType(key, value)
         else:
             type_ = ListType(elements.as_field("element"))
-        return ListColumn(type_, offsets, elements, validity, null_count, self.nullable)
+        return ListColumn(type_, offsets, elements, validity, null_count, self.nullable, self.arrow)
 
 
 def _parents_of_elements(lists: Bitmap | None, lengths: NDArray[Any]) -> Bitmap | None:
@@ -165,7 +165,7 @@ class _LeafField(ImportedField):
     """A reader for flat values, with or without a dictionary."""
 
     def __init__(self, node: FieldNode) -> None:
-        self.name = node.name
+        super().__init__(node)
         try:
             self.values = arrow_type(node)
             self.indices = None if node.dictionary is None else index_dtype(node)
@@ -179,23 +179,22 @@ class _LeafField(ImportedField):
         if array.n_children != 0:
             raise SchemaError(f"a flat Arrow array has {array.n_children} children, but must have none")
         if self.indices is None:
-            column = read_values(array, self.values, start, length, parents)
-        else:
-            column = read_dictionary(
-                array, self.indices, self.values, start, length, parents, is_ordered=self._is_ordered, nullable=self.nullable
-            )
-        return column._with(nullable=self.nullable)
+            return read_values(array, self.values, start, length, parents, nullable=self.nullable, field=self.arrow)
+        column = read_dictionary(
+            array, self.indices, self.values, start, length, parents, is_ordered=self._is_ordered, nullable=self.nullable
+        )
+        return column._with(nullable=self.nullable, arrow=self.arrow)
 
     def empty(self) -> Column:
         values = empty_values(self.values)
         if self.indices is not None and self.values.type.is_variable:
             dictionary = Column(self.values.type, values, nullable=False)
             values = DictionaryValues(np.zeros(0, np.int32), dictionary, self._is_ordered)
-        return Column(self.values.type, values, nullable=self.nullable)
+        return Column(self.values.type, values, nullable=self.nullable, arrow=self.arrow)
 
     def _join(self, columns: list[Column]) -> Column:
         column = concat_batches(columns)
-        return _as_bytes(column) if isinstance(column.type.logical, Geometry | Geography) else column
+        return _as_bytes(column) if isinstance(column.type.logical, (Geometry, Geography)) else column
 
 
 def _as_bytes(column: Column) -> Column:
@@ -233,6 +232,7 @@ def concat_batches(columns: Sequence[Column]) -> Column:
         validity=validity,
         null_count=sum(column.null_count for column in columns),
         nullable=any(column.nullable for column in columns),
+        arrow=columns[0].arrow,
     )
 
 

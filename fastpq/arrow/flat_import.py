@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.layouts import empty_binary
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import BinaryOffsets, BinaryViews, Column, DictionaryValues
 from fastpq.arrow import loops
 from fastpq.arrow.capsules_in import ForeignArray
@@ -16,7 +17,7 @@ from fastpq.errors import LimitError, SchemaError
 
 Bitmap: TypeAlias = NDArray[np.uint8]
 
-_MAX_BYTES = 2**63 - 1
+_BYTE = np.dtype(np.uint8)
 
 
 def empty_values(arrow: ArrowType) -> Any:
@@ -46,7 +47,16 @@ def both_valid(validity: Bitmap | None, parents: Bitmap | None) -> Bitmap | None
     return validity[:size] & parents[:size]
 
 
-def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int, parents: Bitmap | None = None) -> Column:
+def read_values(
+    array: ForeignArray,
+    arrow: ArrowType,
+    start: int,
+    length: int,
+    parents: Bitmap | None = None,
+    *,
+    nullable: bool = True,
+    field: FieldNode | None = None,
+) -> Column:
     """Return an array's values from ``start`` to ``start + length`` as a column, with zeros under nulls.
 
     Args:
@@ -55,6 +65,7 @@ def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int, 
         start: index of the first value.
         length: value count.
         parents: as for ``ImportedField.read``.
+        nullable, field: attributes of the column.
     """
     offset = array.offset + start
     least, most = _BUFFERS[arrow.layout]
@@ -62,14 +73,15 @@ def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int, 
         raise SchemaError(f"an Arrow array has {array.n_buffers} buffers instead of {least}")
     if arrow.layout is FormatLayout.NONE:
         validity = np.zeros((length + 7) // 8, np.uint8) if length else None
-        return Column(arrow.type, np.zeros(length, arrow.type.dtype), validity, length)
+        return Column(arrow.type, np.zeros(length, arrow.type.dtype), validity, length, nullable, field)
     if length == 0:
-        return Column(arrow.type, empty_values(arrow))
+        return Column(arrow.type, empty_values(arrow), nullable=nullable, arrow=field)
     validity, null_count = read_validity(array, offset, length)
     # Values under null parents matter only where values are checked or converted.
     is_checked = arrow.layout is FormatLayout.VIEWS or arrow.convert is not None
     existing = both_valid(validity, parents) if is_checked else validity
-    return Column(arrow.type, _READERS[arrow.layout](array, arrow, offset, length, existing), validity, null_count)
+    values = _READERS[arrow.layout](array, arrow, offset, length, existing)
+    return Column._made(arrow.type, values, validity=validity, null_count=null_count, nullable=nullable, arrow=field)
 
 
 def read_dictionary(
@@ -111,7 +123,7 @@ def read_dictionary(
         validity, null_count = read_validity(array, array.offset + start, length)
         existing = both_valid(validity, parents)
         missing = 0 if existing is None else length - loops.count_bits(existing, length)
-        indices = _zeroed_nulls(fixed_buffer(array, dtype, array.offset + start, length), existing)
+        indices = _zeroed_nulls(array.values(1, dtype, array.offset + start, length), existing)
         codes = _checked_codes(indices, foreign.length, all_null=missing == length)
         if nullable:
             validity, null_count = (existing, missing) if missing else (None, 0)
@@ -179,25 +191,6 @@ def read_validity(array: ForeignArray, offset: int, length: int) -> tuple[NDArra
     return (bits, null_count) if null_count else (None, 0)
 
 
-def _required_buffer(array: ForeignArray, index: int, size: int) -> NDArray[np.uint8]:
-    """Return a buffer's first ``size`` bytes. Only an empty buffer may be NULL."""
-    if size > _MAX_BYTES:
-        raise SchemaError(f"buffer {index} of an Arrow array would need {size} bytes")
-    buffer = array.buffer(index, size)
-    if buffer is None:
-        if size > 0:
-            raise SchemaError(f"buffer {index} of an Arrow array is NULL, but {size} bytes are needed")
-        return np.zeros(0, np.uint8)
-    return buffer
-
-
-def fixed_buffer(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, index: int = 1) -> NDArray[Any]:
-    """Return ``length`` values from a buffer, starting at ``offset``. They are a copy if the producer's memory is unaligned."""
-    width = dtype.itemsize
-    values = _required_buffer(array, index, (offset + length) * width)[offset * width :].view(dtype)
-    return values if values.flags.aligned else values.copy()
-
-
 def _zeroed_nulls(values: NDArray[Any], validity: NDArray[np.uint8] | None) -> NDArray[Any]:
     """Return values with zero bytes under nulls. They are copied only if the producer has non-zero bytes there."""
     if validity is None:
@@ -213,14 +206,14 @@ def _zeroed_nulls(values: NDArray[Any], validity: NDArray[np.uint8] | None) -> N
 def _read_fixed(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> NDArray[Any]:
-    values = _zeroed_nulls(fixed_buffer(array, arrow.dtype, offset, length), validity)
+    values = _zeroed_nulls(array.values(1, arrow.dtype, offset, length), validity)
     return values if arrow.convert is None else arrow.convert(values)
 
 
 def _read_bits(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> NDArray[np.bool_]:
-    bits = _required_buffer(array, 1, (offset + length + 7) // 8)[offset // 8 :]
+    bits = array.values(1, _BYTE, offset // 8, (offset % 8 + length + 7) // 8)
     values = np.unpackbits(bits, count=offset % 8 + length, bitorder="little")[offset % 8 :]
     return _zeroed_nulls(values, validity).view(np.bool_)
 
@@ -229,7 +222,7 @@ def _read_offsets(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> BinaryOffsets:
     offsets = checked_offsets(array, arrow.dtype, offset, length)
-    return BinaryOffsets(offsets, _required_buffer(array, 2, int(offsets[-1])))
+    return BinaryOffsets(offsets, array.values(2, _BYTE, 0, int(offsets[-1])))
 
 
 def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int) -> NDArray[Any]:
@@ -237,7 +230,7 @@ def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, leng
 
     Raise SchemaError if one is negative or less than the previous one.
     """
-    offsets = fixed_buffer(array, dtype, offset, length + 1)
+    offsets = array.values(1, dtype, offset, length + 1)
     place = loops.bad_offset(offsets)
     if place >= 0:
         raise SchemaError(f"offset {place} of an Arrow array is {offsets[place]}, negative or less than the previous one")
@@ -252,8 +245,8 @@ def checked_list_views(
     Raises:
         SchemaError: a view is outside the elements.
     """
-    starts = _zeroed_nulls(fixed_buffer(array, dtype, offset, length), validity).astype(np.int64)
-    sizes = _zeroed_nulls(fixed_buffer(array, dtype, offset, length, index=2), validity).astype(np.int64)
+    starts = _zeroed_nulls(array.values(1, dtype, offset, length), validity).astype(np.int64)
+    sizes = _zeroed_nulls(array.values(2, dtype, offset, length), validity).astype(np.int64)
     is_outside = (starts < 0) | (sizes < 0) | (starts > array.child(0).length - sizes)
     if is_outside.any():
         raise SchemaError(f"Arrow list view {int(np.argmax(is_outside))} is outside the elements")
@@ -264,11 +257,11 @@ def _read_views(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> BinaryViews:
     count = array.n_buffers - 3
-    sizes: NDArray[np.int64] = fixed_buffer(array, np.dtype(np.int64), 0, count, index=array.n_buffers - 1)
+    sizes: NDArray[np.int64] = array.values(array.n_buffers - 1, np.dtype(np.int64), 0, count)
     if count and int(sizes.min()) < 0:
         raise SchemaError(f"a data buffer of Arrow string views has the negative size {int(sizes.min())}")
-    buffers = [_required_buffer(array, 2 + i, size) for i, size in enumerate(sizes.tolist())]
-    views = fixed_buffer(array, arrow.dtype, offset, length)
+    buffers = [array.values(2 + i, _BYTE, 0, size) for i, size in enumerate(sizes.tolist())]
+    views = array.values(1, arrow.dtype, offset, length)
     place = loops.bad_view(views.view(np.uint8), validity, sizes)
     if place >= 0:
         raise SchemaError(f"Arrow string view {place} points outside its buffer or is not padded with zeros")

@@ -145,6 +145,8 @@ def arrow_type(node: FieldNode) -> ArrowType:
     """
     values = node if node.dictionary is None else node.dictionary
     arrow = _parse(values.format)
+    if not (node.metadata or values.metadata):
+        return arrow
     extension = (node.metadata or {}).get(EXTENSION_NAME) or (values.metadata or {}).get(EXTENSION_NAME)
     if extension == b"arrow.uuid" and values.format == "w:16":
         arrow = replace(arrow, type=replace(arrow.type, logical=Uuid()))

@@ -32,6 +32,8 @@ LONGEST_LONG_CACHED = 1 << 20
 # Metadata key of a struct that holds a union. Its value is the union's format. In ARROW:schema, too, a union is a struct with
 # this key, so that other readers get the struct that the file holds.
 UNION_FORMAT = b"fastpq.union"
+# Arrow field of the type codes in such a struct.
+TYPE_ID_FIELD = FieldNode("c", TYPE_ID, flags=0)
 # Metadata key of a field's id (parquet.thrift, SchemaElement.field_id), as in pyarrow.
 FIELD_ID = b"PARQUET:field_id"
 # Field metadata keys that only describe the field's type.
@@ -92,7 +94,7 @@ def stored_field(field: FieldNode) -> FieldNode:
     if field.format.startswith("+u"):
         members = (replace(child, flags=child.flags | NULLABLE) for child in children)
         metadata = {**(field.metadata or {}), UNION_FORMAT: field.format.encode()}
-        return replace(field, format="+s", metadata=metadata, children=(FieldNode("c", TYPE_ID, flags=0), *members))
+        return replace(field, format="+s", metadata=metadata, children=(TYPE_ID_FIELD, *members))
     return field
 
 

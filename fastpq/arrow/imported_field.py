@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.flat_import import Bitmap
+from fastpq.arrow.hints import stored_field
 from fastpq.errors import LimitError, ParquetError, SchemaError
 
 
 class ImportedField(ABC):
-    """A reader that converts the arrays of one field to columns."""
+    """A reader that converts the arrays of one field to columns.
 
-    name: str
-    nullable: bool
+    Args:
+        node: the field.
+
+    Attributes:
+        name: the field's name.
+        nullable: whether the field may hold nulls.
+        arrow: the Arrow field of the columns, without the fields inside it, which belong to inner columns.
+    """
+
+    def __init__(self, node: FieldNode) -> None:
+        self.name, self.nullable = node.name, node.nullable
+        field = stored_field(node)
+        self.arrow = replace(field, children=()) if field.children else field
 
     def read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None = None) -> AnyColumn:
         """Return an array's values from ``start`` to ``start + length`` as a column.

@@ -11,7 +11,7 @@ from fastpq.arrays.table import AnyColumn, Table
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
 from fastpq.arrow.fields import field_of
 from fastpq.arrow.flat_import import read_validity
-from fastpq.arrow.hints import texts_of, with_field
+from fastpq.arrow.hints import texts_of
 from fastpq.arrow.imported_field import ImportedField
 from fastpq.errors import SchemaError
 
@@ -66,8 +66,7 @@ def import_batches(source: Any) -> Iterator[Table]:
 def _table(schema: FieldNode, fields: list[ImportedField], parts: list[list[AnyColumn]], num_rows: int) -> Table:
     """Return a table with columns that are joined from parts."""
     columns = [
-        (node.name, with_field(_join_parts(field, part), node))
-        for node, field, part in zip(schema.children, fields, parts, strict=True)
+        (field.name, _join_parts(field, part)) for field, part in zip(fields, parts, strict=True)
     ]
     return Table(columns, num_rows=num_rows, metadata=texts_of(schema.metadata))
 
@@ -82,7 +81,7 @@ def import_column(source: Any) -> AnyColumn:
     """Read a column through ``__arrow_c_array__`` or ``__arrow_c_stream__``. Otherwise this is like import_table."""
     schema, arrays = _open(source)
     field = field_of(schema)
-    return with_field(_join_parts(field, [field.read(array, 0, array.length) for array in arrays]), schema)
+    return _join_parts(field, [field.read(array, 0, array.length) for array in arrays])
 
 
 def _join_parts(field: ImportedField, parts: list[AnyColumn]) -> AnyColumn:

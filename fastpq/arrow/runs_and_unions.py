@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from fastpq.arrays.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.arrays.flat_column import DictionaryValues
 from fastpq.arrays.layouts import BinaryOffsets, BinaryViews
-from fastpq.arrays.nodes import TYPE_ID, FieldNode
+from fastpq.arrays.nodes import NULLABLE, TYPE_ID, FieldNode
 from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn
 from fastpq.arrow.capsules_in import ForeignArray
-from fastpq.arrow.flat_import import Bitmap, fixed_buffer
+from fastpq.arrow.flat_import import Bitmap
+from fastpq.arrow.hints import TYPE_ID_FIELD
 from fastpq.arrow.imported_field import ImportedField
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import StructType
@@ -40,14 +41,14 @@ class RunEndField(ImportedField):
     """
 
     def __init__(self, node: FieldNode, reader_of: ReaderOf) -> None:
-        self.name, self.nullable = node.name, node.nullable
+        super().__init__(node)
         if len(node.children) != 2 or node.children[0].format not in _RUN_ENDS:
             raise SchemaError("an Arrow run-end encoded array must have run ends and values", column=node.name or None)
         self._ends = _RUN_ENDS[node.children[0].format]
         self._values = reader_of(node.children[1])
 
     def empty(self) -> AnyColumn:
-        return self._values.empty()._with(nullable=self.nullable)
+        return self._values.empty()._with(nullable=self.nullable, arrow=self.arrow)
 
     def _read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None) -> AnyColumn:
         if array.n_children != 2:
@@ -56,16 +57,16 @@ class RunEndField(ImportedField):
             return self.empty()
         start += array.offset
         ends, values = array.child(0), array.child(1)
-        stops = fixed_buffer(ends, self._ends, ends.offset, ends.length).astype(np.int64)
+        stops = ends.values(1, self._ends, ends.offset, ends.length).astype(np.int64)
         if len(stops) == 0 or int(stops[0]) < 1 or bool((np.diff(stops) < 1).any()) or int(stops[-1]) < start + length:
             raise SchemaError(f"the run ends of an Arrow array do not ascend to {start + length}, the end of its values")
         first, last = (int(place) for place in np.searchsorted(stops, [start, start + length - 1], side="right"))
         lengths: Any = np.diff(np.clip(stops[first : last + 1], start, start + length), prepend=np.int64(start))
         runs = self._values.read(values, first, last + 1 - first)
-        return runs.take(np.repeat(np.arange(last + 1 - first), lengths))._with(nullable=self.nullable)
+        return runs.take(np.repeat(np.arange(last + 1 - first), lengths))._with(nullable=self.nullable, arrow=self.arrow)
 
     def _join(self, columns: list[Any]) -> AnyColumn:
-        return self._values.join(columns)._with(nullable=self.nullable)
+        return self._values.join(columns)._with(nullable=self.nullable, arrow=self.arrow)
 
 
 class UnionField(ImportedField):
@@ -77,7 +78,7 @@ class UnionField(ImportedField):
     """
 
     def __init__(self, node: FieldNode, reader_of: ReaderOf) -> None:
-        self.name, self.nullable = node.name, node.nullable
+        super().__init__(node)
         kind, _, codes = node.format.partition(":")
         self._is_dense = kind == "+ud"
         try:
@@ -104,11 +105,11 @@ class UnionField(ImportedField):
         if length == 0:
             return self.empty()
         start += array.offset
-        codes = fixed_buffer(array, np.dtype(np.int8), start, length, index=0)
+        codes = array.values(0, np.dtype(np.int8), start, length)
         exists = np.True_ if parents is None else unpack_bitmap(parents, 0, length)
         if not bool((np.isin(codes, self._codes) | ~exists).all()):
             raise SchemaError("an Arrow union has a type code that belongs to no member")
-        places = fixed_buffer(array, np.dtype(np.int32), start, length) if self._is_dense else None
+        places = array.values(1, np.dtype(np.int32), start, length) if self._is_dense else None
         members = []
         for index, (field, code) in enumerate(zip(self._members, self._codes, strict=True)):
             child, is_member = array.child(index), (codes == code) & exists
@@ -124,10 +125,16 @@ class UnionField(ImportedField):
         return self._column(codes, [field.join([*parts]) for field, parts in zip(self._members, members, strict=True)])
 
     def _column(self, codes: NDArray[Any], members: list[AnyColumn]) -> StructColumn:
-        columns = [Column(_INT8, codes.astype(_INT8.dtype), nullable=False), *(member._with(nullable=True) for member in members)]
+        columns = [Column(_INT8, codes.astype(_INT8.dtype), nullable=False, arrow=TYPE_ID_FIELD), *map(_nullable, members)]
         names = [TYPE_ID, *(field.name for field in self._members)]
         type_ = StructType(tuple(column.as_field(name) for name, column in zip(names, columns, strict=True)))
-        return StructColumn(type_, tuple(columns), len(codes), nullable=self.nullable)
+        return StructColumn(type_, tuple(columns), len(codes), nullable=self.nullable, arrow=self.arrow)
+
+
+def _nullable(member: AnyColumn) -> AnyColumn:
+    """Return a union member's column, in which other members' rows are null."""
+    field = member.arrow
+    return member._with(nullable=True, arrow=None if field is None else replace(field, flags=field.flags | NULLABLE))
 
 
 def _placed(values: AnyColumn, is_member: NDArray[np.bool_], places: NDArray[np.int32]) -> AnyColumn:

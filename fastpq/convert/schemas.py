@@ -110,7 +110,7 @@ class RequestedSchema:
         field, node = self._fields[name]
         if node is None:
             return null_column(field.type, 0)._with(nullable=field.nullable)
-        return with_field(field_of(node).empty(), node)._with(nullable=field.nullable)
+        return field_of(node).empty()._with(nullable=field.nullable)
 
     def applied(self, table: Table) -> Table:
         """Return a table with each column converted to its Arrow type in the schema. Columns without an Arrow type are unchanged.
