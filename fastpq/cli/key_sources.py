@@ -58,7 +58,7 @@ VARIABLES = {
     "FASTPQ_KMS_INSTANCE": "the instance of the key service",
     "FASTPQ_KMS_TOKEN": "the access token for the key service",
     "FASTPQ_KMS_OPTIONS": "options for the client of the key service, as a JSON object",
-    "FASTPQ_KMS_TIMEOUT": "longest time for a call of the key service, as --kms-timeout",
+    "FASTPQ_KMS_TIMEOUT": "longest time for the calls of the key service, as --kms-timeout",
     "FASTPQ_KMS_ATTEMPTS": "largest number of attempts for a call, as --kms-attempts",
     KEYS_VARIABLE: 'explicit keys as JSON: {"footer_key": KEY, "column_keys": {NAME: KEY}}. A KEY is base64, or hex: and digits',
 }
@@ -94,7 +94,7 @@ def key_options(names: Collection[str] | None = None) -> list[click.Parameter]:
             type=click.FloatRange(min=0, min_open=True, max=threading.TIMEOUT_MAX),
             metavar="SECONDS",
             envvar="FASTPQ_KMS_TIMEOUT",
-            help="Longest time for a call of the key service, with all its attempts [default: 10].",
+            help="Longest time for all calls of the key service for one file, with all their attempts [default: 10].",
         ),
         click.Option(
             ["--kms-attempts"],
@@ -146,7 +146,7 @@ class KeySource:
         keyring: path of a keyring, or None.
         passphrase_fd: file descriptor with the passphrase, or None.
         kms: name of a key service, or None.
-        kms_timeout: longest time for a call of the key service in seconds, or None.
+        kms_timeout: longest time for all calls of the key service for one file in seconds, or None.
         kms_attempts: largest number of attempts for a call, or None.
         keys_fd: file descriptor with explicit keys, or None.
         aad_prefix: text of the AAD prefix, or None.

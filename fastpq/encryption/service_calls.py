@@ -8,8 +8,9 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TypeVar
 
 from fastpq.errors import KeyAccessError
@@ -17,7 +18,7 @@ from fastpq.errors import KeyAccessError
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-DEFAULT_TIMEOUT = 10.0      # in seconds, for all attempts together
+DEFAULT_TIMEOUT = 10.0      # in seconds, for all calls for one file, with all their attempts
 DEFAULT_ATTEMPTS = 3
 FIRST_PAUSE = 0.1           # in seconds. Each later pause is twice as long, and shortened at random by up to a half
 MOST_FAILURES = 3           # number of consecutive calls without an answer after which a service counts as down
@@ -38,11 +39,47 @@ class _State:
         self.failures, self.down_until = 0, 0.0
 
 
+class CallTime:
+    """The time that is left for the calls for one file. Simultaneous calls count once, and the time between calls does not count.
+
+    After a pause of DOWN_SECONDS all of the time is left again: the caller asks anew. Threads can share it.
+
+    Args:
+        seconds: longest time for all calls.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self._left = seconds
+        self._running_calls = 0
+        self._since = time.monotonic()      # when the first running call began, or the last call ended
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def spent(self) -> Iterator[float]:
+        """Count the time of the block, and give the number of seconds that are left for it."""
+        with self._lock:
+            now = time.monotonic()
+            if not self._running_calls:
+                self._left = self._seconds if now - self._since >= DOWN_SECONDS else self._left
+                self._since = now
+            self._running_calls += 1
+            left = self._left - (now - self._since)
+        try:
+            yield left
+        finally:
+            with self._lock:
+                self._running_calls -= 1
+                if not self._running_calls:
+                    now = time.monotonic()
+                    self._left, self._since = self._left - (now - self._since), now
+
+
 class ServiceCalls:
     """Limits for calls of key services. Threads can share it.
 
     Args:
-        timeout: longest time in seconds for a call with all its attempts. None calls without a limit, in the caller's thread.
+        timeout: longest time in seconds for all calls for one file together, with all their attempts. None calls without a limit,
+            in the caller's thread.
         attempts: largest number of attempts, if the service does not answer.
 
     Raises:
@@ -62,22 +99,36 @@ class ServiceCalls:
         self._states: dict[Hashable, _State] = {}
         self._lock = threading.Lock()
 
-    def call(self, service: Hashable, function: Callable[[], T], what: str = "") -> T:
+    def time_of_file(self) -> CallTime | None:
+        """Return the time for all calls for one file. None without a limit."""
+        return None if self._timeout is None else CallTime(self._timeout)
+
+    def call(self, service: Hashable, function: Callable[[], T], what: str = "", call_time: CallTime | None = None) -> T:
         """Call a service, again if it does not answer.
 
         Args:
             service: the service's name, by which its failures are counted.
             function: makes the call. It tells by ``KeyAccessError.is_unavailable`` that the service did not answer.
             what: what the service is asked to do, for the message.
+            call_time: the time for this call and others. None gives it a time of its own.
 
         Raises:
             KeyAccessError: the service did not answer in time, or is down. Then ``is_unavailable`` is True.
             Exceptions from the function.
         """
         self._check_up(service)
-        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        if self._timeout is None:
+            return self._try_often(service, function, None, "")
+        extent = " for all keys of a file" if call_time is not None else ""
         request_text = f"was asked to {what}, and " if what else ""
-        words = "" if deadline is None else f"the key service {request_text}did not answer in time ({self._timeout:g} seconds)"
+        words = f"the key service {request_text}did not answer in time ({self._timeout:g} seconds{extent})"
+        with (call_time or CallTime(self._timeout)).spent() as seconds:
+            if seconds <= 0:
+                raise _unavailable(words)
+            return self._try_often(service, function, time.monotonic() + seconds, words)
+
+    def _try_often(self, service: Hashable, function: Callable[[], T], deadline: float | None, words: str) -> T:
+        """Call a service until it answers, at most until a monotonic time. A call that takes too long fails with ``words``."""
         attempt = 0
         while True:
             attempt += 1
@@ -111,9 +162,7 @@ class ServiceCalls:
                 state.down_until = now + (self._timeout or DOWN_SECONDS)
                 return
             seconds = state.down_until - now
-        error = KeyAccessError(f"the key service did not answer before, and is not asked again for {seconds:.1f} seconds")
-        error.is_unavailable = True
-        raise error
+        raise _unavailable(f"the key service did not answer before, and is not asked again for {seconds:.1f} seconds")
 
     def _note_answer(self, service: Hashable) -> None:
         with self._lock:
@@ -124,6 +173,12 @@ class ServiceCalls:
             state = self._states.setdefault(service, _State())
             state.failures += MOST_FAILURES if is_hanging else 1        # nobody waits for a hanging service twice
             state.down_until = time.monotonic() + DOWN_SECONDS
+
+
+def _unavailable(message: str) -> KeyAccessError:
+    error = KeyAccessError(message)
+    error.is_unavailable = True
+    return error
 
 
 def _call_within(seconds: float, function: Callable[[], T], words: str) -> T:
@@ -148,9 +203,7 @@ def _call_within(seconds: float, function: Callable[[], T], words: str) -> T:
     except TimeoutError:
         if future.done():       # it ended at the last moment
             return future.result()
-        error = KeyAccessError(words)
-        error.is_unavailable = True
-        raise error from None
+        raise _unavailable(words) from None
     finally:
         del future      # its exception has this frame in its traceback
 

@@ -94,7 +94,7 @@ class ServiceOptions:
     )
     timeout: float = option(
         DEFAULT_TIMEOUT,
-        "Longest time for a call of the key service, with all its attempts.",
+        "Longest time for all calls of the key service for one file, with all their attempts.",
         unit="seconds",
         level="spark",
         spark="kms.timeout",

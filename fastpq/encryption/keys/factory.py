@@ -76,8 +76,8 @@ class CryptoFactory(KeyHolder):
 
     Args:
         kms_client_factory: function or class that takes a KmsConnectionConfig and makes a KmsClient.
-        timeout: longest time in seconds for a call of the key service, with all its attempts. Calls run in threads of their own.
-            None sets no limit, and calls in the caller's thread.
+        timeout: longest time in seconds for all calls of the key service for one file, with all their attempts. Calls run in
+            threads of their own. None sets no limit, and calls in the caller's thread.
         attempts: largest number of attempts if the service does not answer, with growing pauses. After a call that took
             too long, or several that failed, the service is not asked again for 5 seconds.
         audit: log that records each use of a key in files whose properties the factory makes.
@@ -137,6 +137,7 @@ class CryptoFactory(KeyHolder):
             kms_connection_config.resolved(),
             self._caches,
             encryption_config.cache_lifetime,
+            self._caches.calls.time_of_file(),
         )
         wrapper = FileKeyWrapper(
             service,

@@ -38,7 +38,7 @@ from fastpq.encryption.keys.material import (
 )
 from fastpq.encryption.keys.secret import lend_key, open_key, random_key, seal_key, take_key
 from fastpq.encryption.keys.store import MaterialFile
-from fastpq.encryption.service_calls import ServiceCalls, call_all
+from fastpq.encryption.service_calls import CallTime, ServiceCalls, call_all
 from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, UnsupportedError
 
@@ -91,14 +91,20 @@ class KeyService:
             change.
         caches: the CryptoFactory's caches.
         lifetime: how long new cache entries live.
+        call_time: the time for all calls. None gives each call a time of its own.
     """
 
     def __init__(
-        self, factory: KmsClientFactory, connection: KmsConnectionConfig, caches: Caches, lifetime: timedelta
+        self,
+        factory: KmsClientFactory,
+        connection: KmsConnectionConfig,
+        caches: Caches,
+        lifetime: timedelta,
+        call_time: CallTime | None = None,
     ) -> None:
         self._factory = factory
         self._connection = connection
-        self._lifetime = lifetime
+        self._lifetime, self._call_time = lifetime, call_time
         self._token, self._name = connection.key_access_token, connection.cache_name()
         self.caches = caches
         self.instance_id = connection.kms_instance_id
@@ -157,6 +163,7 @@ class KeyService:
             (self._token, self._name),
             lambda: _call_client(operation, master_key_id, call),
             f"{operation} a key with the master key {abbreviate(master_key_id)}",
+            self._call_time,
         )
 
     def cached(self, cache: TokenCache[T], name: Hashable, make: Callable[[], T]) -> T:
@@ -169,7 +176,7 @@ class KeyService:
         return client
 
     def _make_client(self) -> KmsClient:
-        client = self.caches.calls.call((self._token, self._name), self._call_factory)
+        client = self.caches.calls.call((self._token, self._name), self._call_factory, call_time=self._call_time)
         if not isinstance(client, KmsClient):
             raise TypeError(f"the KMS client factory made a {type(client).__name__}, which has no wrap_key or no unwrap_key")
         return client
@@ -285,8 +292,12 @@ class ServiceAccess:
     configuration: DecryptionConfiguration
     caches: Caches
 
-    def service(self, footer: KeyMaterial | None) -> KeyService:
+    def service(self, footer: KeyMaterial | None, call_time: CallTime | None) -> KeyService:
         """Return a file's key service. The caller names it, or else the material for the file's footer key names it.
+
+        Args:
+            footer: the material for the footer key, or None.
+            call_time: the time for all calls for the file, or None.
 
         Raises:
             KeyAccessError: the file names an instance or URL that is not trusted.
@@ -297,7 +308,8 @@ class ServiceAccess:
         instance = own.kms_instance_id or self._check_name(
             file_instance, DEFAULT_KMS_INSTANCE_ID, "instance", "kms_instance_id"
         )
-        return KeyService(self.factory, own.resolved(instance, url), self.caches, self.configuration.cache_lifetime)
+        return KeyService(
+            self.factory, own.resolved(instance, url), self.caches, self.configuration.cache_lifetime, call_time)
 
     def check_master_key(self, master_key_id: str) -> None:
         """Refuse a master key that the reader does not trust.
@@ -362,6 +374,7 @@ class FileKeyUnwrapper(KeyHolder):
         self._access = access
         self._material_file = material_file
         self._footer_key_metadata = footer_key_metadata
+        self._call_time = access.caches.calls.time_of_file()
         self._entries: dict[str, str] | None = None
         self._reading = threading.Lock()
         self.uses: dict[bytes, KeyUse] = {}     # how each key was found, by key metadata
@@ -463,7 +476,7 @@ class FileKeyUnwrapper(KeyHolder):
 
     def service(self) -> KeyService:
         """Return the file's key service. Errors are as in ServiceAccess.service."""
-        return self._access.service(self._footer)
+        return self._access.service(self._footer, self._call_time)
 
     def entries(self) -> dict[str, str]:
         """Return the material file's entries, by reference. The file is read once.

@@ -19,7 +19,7 @@ import pytest
 import fastpq
 from fastpq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 from fastpq.encryption.keys.kms import answer_text
-from fastpq.encryption.service_calls import DOWN_SECONDS, MOST_FAILURES, ServiceCalls, call_all
+from fastpq.encryption.service_calls import DOWN_SECONDS, MOST_FAILURES, CallTime, ServiceCalls, call_all
 from tests.encryption.keys.peers import InMemoryKms
 
 CONNECTION = KmsConnectionConfig()
@@ -76,8 +76,8 @@ def test_a_service_that_hangs(data: bytes) -> None:
     start = time.monotonic()
     with pytest.raises(fastpq.KeyAccessError, match="did not answer in time") as caught:
         read(data, Scripted(released.wait), timeout=0.3)
-    words = "the key service was asked to unwrap a key with the master key 'kf', and did not answer in time (0.3 seconds)"
-    assert words in str(caught.value)
+    words = "the key service was asked to unwrap a key with the master key 'kf', and did not answer in time (0.3 seconds"
+    assert f"{words} for all keys of a file)" in str(caught.value)
     assert time.monotonic() - start < 2
     assert caught.value.is_unavailable
     assert not caught.value.is_denied
@@ -109,8 +109,7 @@ def test_a_service_that_hangs_is_not_awaited_twice(data: bytes) -> None:
     assert time.monotonic() - start < 2.5
 
 
-def test_a_limit_is_for_each_call() -> None:
-    """The docs say so."""
+def test_a_call_without_a_file_has_a_time_of_its_own() -> None:
     with pytest.raises(fastpq.KeyAccessError, match=r"service did not answer in time \(0.1 seconds\)"):
         ServiceCalls(0.1, 1).call("kms", lambda: time.sleep(1))
     calls = ServiceCalls(0.5)
@@ -118,6 +117,66 @@ def test_a_limit_is_for_each_call() -> None:
     for _ in range(3):
         calls.call("kms", lambda: time.sleep(0.2))
     assert time.monotonic() - start > 0.5
+
+
+def many_columns() -> tuple[dict[str, Any], Any]:
+    """50 columns, each with a data key of its own that the service wraps, and their keys."""
+    names = [f"c{number}" for number in range(50)]
+    configuration = EncryptionConfiguration("kf", {"kf": names}, double_wrapping=False)
+    keys = CryptoFactory(lambda connection: InMemoryKms()).file_encryption_properties(CONNECTION, configuration)
+    return {name: np.arange(3) for name in names}, keys
+
+
+def test_all_keys_of_a_file_share_the_time(tmp_path: Path) -> None:
+    """Each call answers within the time, but those for the footer and for 50 columns, 32 at once, do not do so together."""
+    columns, keys = many_columns()
+    fastpq.write_table(columns, tmp_path / "slow.parquet", encryption_properties=keys)
+    client = Scripted(lambda: time.sleep(0.8))
+    keys = CryptoFactory(lambda connection: client, timeout=2).file_decryption_properties(CONNECTION)
+    with pytest.raises(fastpq.KeyAccessError, match=r"in time \(2 seconds for all keys of a file\)") as caught:
+        fastpq.read_table(tmp_path / "slow.parquet", decryption_properties=keys)
+    assert caught.value.is_unavailable
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+@pytest.mark.parametrize("answers", [1, 2, 9])
+def test_a_read_ends_in_time_if_the_service_begins_to_hang(tmp_path: Path, is_folder: bool, answers: int) -> None:
+    for number in range(1 + 2 * is_folder):
+        columns, keys = many_columns()
+        fastpq.write_table(columns, tmp_path / f"{number}.parquet", encryption_properties=keys)
+    released = threading.Event()
+    client = Scripted(*[None] * answers, released.wait)
+    keys = CryptoFactory(lambda connection: client, timeout=1).file_decryption_properties(CONNECTION)
+    start = time.monotonic()
+    with pytest.raises(fastpq.KeyAccessError, match=r"in time \(1 seconds for all keys|not asked again") as caught:
+        fastpq.read_table(tmp_path if is_folder else tmp_path / "0.parquet", decryption_properties=keys)
+    assert caught.value.is_unavailable
+    assert time.monotonic() - start < 5
+    released.set()
+
+
+def test_the_time_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    file_time = CallTime(10)
+    with file_time.spent() as left:
+        assert left == 10
+        now[0] += 3
+        with file_time.spent() as left:     # at the same time
+            assert left == 7
+            now[0] += 1
+    now[0] += DOWN_SECONDS - 1              # does not count
+    with file_time.spent() as left:
+        assert left == 6
+        now[0] += 8
+    with file_time.spent() as left:
+        assert left == -2
+    with pytest.raises(fastpq.KeyAccessError, match="did not answer in time") as caught:
+        ServiceCalls(10).call("kms", pytest.fail, call_time=file_time)
+    assert caught.value.is_unavailable
+    now[0] += DOWN_SECONDS
+    with file_time.spent() as left:         # the caller asks anew
+        assert left == 10
 
 
 def test_further_attempts(data: bytes) -> None:

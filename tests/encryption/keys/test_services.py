@@ -40,7 +40,7 @@ def assert_files_go_round(tmp_path: Path, client: Any, config: KmsConnectionConf
     """Both wrappings, internal and external, and a rotation, with this service."""
     for double in (True, False):
         for internal in (True, False):
-            keys = CryptoFactory(client)
+            keys = CryptoFactory(client, timeout=60)     # a loaded machine takes 10 seconds to make boto3's client
             path = tmp_path / f"{double} {internal}.parquet"
             configuration = EncryptionConfiguration(
                 footer, column_keys={column: ["b"]}, double_wrapping=double, internal_key_material=internal
@@ -49,7 +49,7 @@ def assert_files_go_round(tmp_path: Path, client: Any, config: KmsConnectionConf
             fastpq.write_table({"a": np.arange(5), "b": np.arange(5)}, path, encryption_properties=made)
             if not internal:
                 assert keys.rotate_master_keys(config, path, double_wrapping=not double) == [str(path)]
-            opened = CryptoFactory(client).file_decryption_properties(config, None, path)
+            opened = CryptoFactory(client, timeout=60).file_decryption_properties(config, None, path)
             assert np.array_equal(fastpq.read_table(path, decryption_properties=opened)["b"].to_numpy(), np.arange(5))
 
 
