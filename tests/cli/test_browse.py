@@ -600,6 +600,21 @@ def test_with_keys_an_encrypted_file_is_as_open_as_a_plain_one(in_examples: Path
     browse(session_for("secret.parquet", monkeypatch, FASTPQ_KEYS=keys_as_json(price=PRICE_KEY)), steps)
 
 
+def test_with_keys_an_encrypted_footer_is_not_hidden(in_examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def steps(pilot: Pilot) -> None:
+        await pilot.go("encryption")
+        text = " ".join("\n".join(pilot.lines).split())
+        assert "listed in the encrypted footer, which a key has opened" in text
+        assert "hidden" not in text
+        await pilot.go("keys")
+        assert [pilot.row(row)[:2] for row in range(6)] == [
+            ["footer", "footer key"], ["id", "footer key"], ["price", "own key"], ["name", "footer key"], ["user", "footer key"],
+            ["day", "footer key"],
+        ]
+
+    browse(session_for("secret.parquet", monkeypatch, FASTPQ_KEYS=keys_as_json(price=PRICE_KEY)), steps)
+
+
 def test_a_wrong_key_is_an_error_before_the_program_begins(in_examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(fastpq.TagVerificationError):
         session_for("secret.parquet", monkeypatch, FASTPQ_KEYS=keys_as_json(b"9" * 16))

@@ -51,10 +51,10 @@ class BrowsedFile:
 
     @cached_property
     def protection(self) -> FileProtection:
-        """How the file is encrypted, as far as this is known without keys."""
+        """How the file is encrypted. The columns in an encrypted footer are there if a key has opened it."""
         from fastpq.cli.file_facts import protection_of
 
-        return protection_of(self.source, self._properties)
+        return protection_of(self.source, self._properties, self._file)
 
     @cached_property
     def chunk_facts(self) -> ChunkFacts:

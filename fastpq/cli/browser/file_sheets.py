@@ -224,20 +224,24 @@ class IndexSheet(LoadedSheet):
 
 
 def encryption_sheet(viewed_file: BrowsedFile) -> Sheet:
-    """Return how the file is encrypted. All this is known without keys."""
+    """Return how the file is encrypted. All this is known without keys, except for the columns in an encrypted footer."""
     facts = encryption_facts(viewed_file.protection)
+    columns = "hidden in the encrypted footer" if facts["columns_hidden"] else "listed in the footer"
+    note = "known without any key, and not authenticated"
+    if viewed_file.protection.is_footer_open:
+        columns, note = "listed in the encrypted footer, which a key has opened", f"{note}, except for the columns"
     lines = [
         Fact("keys", count_text(len(facts["keys"]), "key"), partial(KeySheet, facts)),
         Fact("", ""),
         Fact("algorithm", facts["algorithm"] or "none"),
         Fact("footer", {"signed": "readable without a key, and signed"}.get(facts["footer"], facts["footer"])),
-        Fact("columns", "hidden in the encrypted footer" if facts["columns_hidden"] else "listed in the footer"),
+        Fact("columns", columns),
         Fact("master keys", ", ".join(facts["master_key_ids"]) or "none named"),
         Fact("AAD prefix", _prefix_text(facts)),
     ]
     if facts["material_file"] is not None:
         lines.append(Fact("key material", facts["material_file"]))
-    return FactSheet("encryption", lines, "known without any key, and not authenticated")
+    return FactSheet("encryption", lines, note)
 
 
 def _prefix_text(facts: EncryptionFacts) -> str:
