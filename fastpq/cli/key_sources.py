@@ -9,7 +9,7 @@ import base64
 import os
 import sys
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from string import hexdigits
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 KEYS_VARIABLE = "FASTPQ_KEYS"
 PASSPHRASE_VARIABLE = "FASTPQ_PASSPHRASE"
+NEW_PASSPHRASE_VARIABLE = "FASTPQ_NEW_PASSPHRASE"
 SPARK_PASSPHRASE_VARIABLE = "FASTPQ_KEYRING_PASSPHRASE"  # as fastpq/spark/keyservice.py has it
 LARGEST_SECRET = 1 << 20  # in bytes
 KEY_SIZES = (16, 24, 32)  # in bytes
@@ -320,16 +321,8 @@ class KeySource:
         Args:
             is_new: whether a person has to type it twice.
         """
-        if self._passphrase_fd is not None:
-            return read_descriptor(self._passphrase_fd, "--passphrase-fd").removesuffix("\n")
-        for variable in (PASSPHRASE_VARIABLE, SPARK_PASSPHRASE_VARIABLE):
-            if variable in os.environ:
-                return os.environ[variable]
-        if sys.stdin.isatty():
-            return str(click.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True))
-        raise CommandFailure(
-            "the keyring needs its passphrase", KEYS, f"--passphrase-fd N, or {PASSPHRASE_VARIABLE} in the environment"
-        )
+        variables = (PASSPHRASE_VARIABLE, SPARK_PASSPHRASE_VARIABLE)
+        return _secret("passphrase", self._passphrase_fd, variables, is_new=is_new)
 
     def explicit_keys(self) -> ExplicitKeys:
         """Return the keys from ``--keys-fd``, or else from the environment."""
@@ -339,6 +332,23 @@ class KeySource:
             else:
                 self._explicit = parse_keys(os.environ.get(KEYS_VARIABLE, "{}"), KEYS_VARIABLE)
         return self._explicit
+
+
+def new_passphrase(descriptor: int | None) -> str:
+    """Return a new passphrase from the file descriptor, the environment, or a person at the terminal, who types it twice."""
+    return _secret("new passphrase", descriptor, (NEW_PASSPHRASE_VARIABLE,), is_new=True)
+
+
+def _secret(what: str, descriptor: int | None, variables: Sequence[str], *, is_new: bool) -> str:
+    option = f"--{what.replace(' ', '-')}-fd"
+    if descriptor is not None:
+        return read_descriptor(descriptor, option).removesuffix("\n")
+    for variable in variables:
+        if variable in os.environ:
+            return os.environ[variable]
+    if sys.stdin.isatty():
+        return str(click.prompt(what.capitalize(), hide_input=True, confirmation_prompt=is_new, err=True))
+    raise CommandFailure(f"the keyring needs its {what}", KEYS, f"{option} N, or {variables[0]} in the environment")
 
 
 def _client_class(name: str) -> Callable[[KmsConnectionConfig], Any]:

@@ -92,6 +92,7 @@ VERB_ROWS = {
     "keys inspect": VerbRow("keys inspect {file}", keyless=0, flipped=0),
     "keys create": VerbRow("keys create keyring.json another", writes="keyring.json"),
     "keys list": VerbRow("keys list keyring.json"),
+    "keys passphrase": VerbRow("keys passphrase keyring.json", writes="keyring.json"),
     "keys rotate": VerbRow("keys rotate kf --keyring keyring.json", writes="keyring.json"),
     "keys versions": VerbRow("keys versions kf --enable 1 --keyring keyring.json", writes="keyring.json"),
     "keys test": VerbRow("keys test kf --keyring keyring.json"),
@@ -118,6 +119,7 @@ def folder(example_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     shutil.copytree(example_files / "sealed", tmp_path / "sealed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FASTPQ_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("FASTPQ_NEW_PASSPHRASE", PASSPHRASE)
     return tmp_path
 
 
@@ -135,7 +137,7 @@ def test_each_verb_has_a_row() -> None:
     assert with_output <= {*WRITING}
     with_keys = {name for name, verb in VERBS.items() if any("--keys-fd" in option.opts for option in verb.params)}
     of_folders = {"compact", "rotate", "revoke"}
-    of_keyrings = {"keys create", "keys list", "keys rotate", "keys versions", "keys test"}
+    of_keyrings = {"keys create", "keys list", "keys passphrase", "keys rotate", "keys versions", "keys test"}
     assert with_keys - {*WITH_FILES} <= {*IN_TERMINALS, *of_folders, *of_keyrings}
 
 

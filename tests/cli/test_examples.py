@@ -58,6 +58,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: 
     write_example_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FASTPQ_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("FASTPQ_NEW_PASSPHRASE", PASSPHRASE)
     for name, verb in VERBS.items():
         for line, _ in verb.examples:
             run_example(line, name, command, monkeypatch)
@@ -121,6 +122,7 @@ def test_facts_keep_the_schema(
     shutil.copytree(example_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FASTPQ_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setenv("FASTPQ_NEW_PASSPHRASE", PASSPHRASE)
     line = next((line for line, _ in VERBS[name].examples if not {"--json", ">", "-"} & {*line.split()}), None)
     if line is None:
         return

@@ -118,6 +118,7 @@ def test_verbs_of_keyrings_have_only_their_options(folder: Path, command: Runner
     for verb, foreign_options in {
         "create": ("--keyring", "--kms", "--keys-fd", "--aad-prefix", "--table-id", "--allow"),
         "list": ("--keyring", "--kms", "--keys-fd", "--aad-prefix", "--table-id", "--allow"),
+        "passphrase": ("--keyring", "--kms", "--keys-fd", "--aad-prefix", "--table-id", "--allow"),
         "rotate": ("--keys-fd", "--aad-prefix", "--table-id", "--allow"),
         "test": ("--keys-fd", "--aad-prefix", "--table-id", "--allow"),
     }.items():

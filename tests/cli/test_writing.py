@@ -237,6 +237,30 @@ def test_versions_are_disabled_enabled_and_destroyed(folder: Path, command: Runn
     assert command("keys", "versions", "none", "--keyring", "keyring.json").code == 4
 
 
+def test_a_changed_passphrase(folder: Path, command: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ("keys", "passphrase", "keyring.json")
+    code, _, err = command(*line)
+    assert (code, "--new-passphrase-fd N, or FASTPQ_NEW_PASSPHRASE" in err) == (4, True)
+    monkeypatch.setenv("FASTPQ_NEW_PASSPHRASE", "open barley")
+    code, out, err = command(*line)
+    assert (code, out) == (0, "keyring.json has the new passphrase\n"), err
+    assert "open barley" not in err
+    assert command("keys", "list", "keyring.json").code == 4
+    monkeypatch.setenv("FASTPQ_PASSPHRASE", "open barley")
+    assert command("keys", "list", "keyring.json").out == "kc\nkf\nkn\n"
+    assert command("count", "sealed.parquet", "--keyring", "keyring.json").out == "100000\n"
+    monkeypatch.setenv("FASTPQ_NEW_PASSPHRASE", "")
+    assert command(*line).code == 2
+    (folder / "new").write_text("third one\n")
+    descriptor = os.open(folder / "new", os.O_RDONLY)
+    try:
+        assert command(*line, "--new-passphrase-fd", str(descriptor), "--json").json["master_key_ids"] == ["kc", "kf", "kn"]
+    finally:
+        os.close(descriptor)
+    monkeypatch.setenv("FASTPQ_PASSPHRASE", "third one")
+    assert command("keys", "list", "keyring.json").code == 0
+
+
 def test_a_wrong_passphrase_and_a_missing_one(folder: Path, command: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTPQ_PASSPHRASE", "wrong secret")
     code, out, err = command("keys", "list", "keyring.json", "--debug")

@@ -14,7 +14,7 @@ from fastpq.cli.amounts import count_text, seconds_text
 from fastpq.cli.encryption_report import show_encryption, show_protections
 from fastpq.cli.failures import BROKEN, USAGE, CommandFailure
 from fastpq.cli.file_facts import EncryptionFacts, encryption_facts
-from fastpq.cli.key_sources import PASSPHRASE_OPTIONS, SERVICE_OPTIONS
+from fastpq.cli.key_sources import NEW_PASSPHRASE_VARIABLE, PASSPHRASE_OPTIONS, SERVICE_OPTIONS, new_passphrase
 from fastpq.cli.places import name_of_place, source_of
 from fastpq.cli.terminal import Styled
 from fastpq.cli.verb import Session, VerbGroup, verb
@@ -186,6 +186,32 @@ def _show_keyring(session: Session, path: str, identifiers: list[str]) -> None:
 
 
 @verb(
+    examples=[("fastpq keys passphrase keyring.json", "Type the old and the new passphrase, or take them from the environment.")],
+    facts=KeyringFacts,
+    key_option_names=PASSPHRASE_OPTIONS,
+    reads_files=False,
+)
+@click.argument("keyring_file", metavar="KEYRING")
+@click.option(
+    "--new-passphrase-fd",
+    type=int,
+    metavar="N",
+    help=f"Read the new passphrase from a file descriptor [or {NEW_PASSPHRASE_VARIABLE}].",
+)
+def _passphrase(session: Session, keyring_file: str, new_passphrase_fd: int | None) -> None:
+    """Protect a keyring with another passphrase. Programs that have the keyring open have to open it again.
+
+    Copies of the old file still open with the old passphrase: destroy them, or rotate the master keys too.
+    """
+    from fastpq.encryption.keys.keyring import Keyring
+
+    keyring = Keyring(keyring_file, session.keys.passphrase())
+    keyring.change_passphrase(new_passphrase(new_passphrase_fd))
+    facts = KeyringFacts(keyring=keyring_file, master_key_ids=keyring.key_ids)
+    session.emit(facts, lambda: session.screen.line(f"{keyring_file} has the new passphrase"))
+
+
+@verb(
     examples=[
         ("fastpq keys rotate kf --keyring keyring.json", "A new version of a master key. Old files stay readable."),
         ("fastpq keys rotate --files external --keyring keyring.json", "Wrap the keys of files again, with the newest versions."),
@@ -294,6 +320,7 @@ command = VerbGroup(
     ("inspect", _inspect),
     ("create", _create),
     ("list", _list),
+    ("passphrase", _passphrase),
     ("rotate", _rotate),
     ("versions", _versions),
     ("test", _test),
