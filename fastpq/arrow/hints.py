@@ -52,7 +52,7 @@ def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
     field = stored_field(field)
     children = field.children
     if not column.is_nested:
-        return column if children else column.with_arrow(field)
+        return column if children else with_plain_field(column, field)
     own = replace(field, children=()) if children else field
     match column:
         case StructColumn():
@@ -317,13 +317,20 @@ def _says_more(field: FieldNode, type_: ColumnType) -> bool:
 
 def has_arrow_field(column: AnyColumn) -> bool:
     """Return whether a column, or a column inside it, has an Arrow field that says more than its type and a field id."""
-    field = column.arrow
-    if type(column) is Column and field is not None and field.metadata is None:
-        return _says_more(field, column.type)
-    if isinstance(column, StructColumn) and (field is None or (field.metadata is None and field.format == "+s")):
-        return any(map(has_arrow_field, column.children))
-    every_column = (each for above, leaf in column.leaves() for each in (*above, leaf))
-    return any(each.arrow is not None and not _is_only_field_id(each) for each in every_column)
+    columns = [column]
+    while columns:
+        column = columns.pop()
+        field = column.arrow
+        if isinstance(column, StructColumn) and (field is None or (field.metadata is None and field.format == "+s")):
+            columns += column.children
+        elif type(column) is Column and field is not None and field.metadata is None:
+            if _says_more(field, column.type):
+                return True
+        else:
+            every_column = (each for above, leaf in column.leaves() for each in (*above, leaf))
+            if any(each.arrow is not None and not _is_only_field_id(each) for each in every_column):
+                return True
+    return False
 
 
 def _is_only_field_id(column: ColumnBase) -> bool:
