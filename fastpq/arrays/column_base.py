@@ -158,6 +158,8 @@ class ColumnBase(ABC):
         """
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
+        if stop - start == len(self):
+            return self
         validity, null_count = None, 0
         if self.validity is not None and self.null_count:
             validity = slice_bitmap(self.validity, start, stop - start)

@@ -204,4 +204,4 @@ def shred_column(above: Sequence[ColumnBase], leaf: Column, start: int, stop: in
             levels.enter_list(np.ascontiguousarray(column.offsets), repetition)
     slots = levels.finish(definition)
     values = leaf.slice(slots.start, slots.stop) if isinstance(slots, slice) else leaf.take(slots)
-    return values._with(validity=None, null_count=0), levels
+    return values if values.validity is None else values._with(validity=None, null_count=0), levels
