@@ -14,6 +14,7 @@ from fastpq.arrays.memory cimport GrowingBuffer
 from fastpq.errors import FormatError, LimitError
 
 cdef extern from "c/assembly.h" nogil:
+    int64_t count_equal(const uint8_t* levels, int64_t count, uint8_t level) noexcept
     bint contradicts(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
                      uint8_t element_definition, uint8_t before) noexcept
     int64_t slot_flags(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
@@ -89,9 +90,8 @@ cdef object compact_array(GrowingBuffer buffer, object dtype):
 
 
 cdef object packed(GrowingBuffer flags):
-    array = flags.array()
-    nulls = len(array) - int(np.count_nonzero(array))
-    return (np.packbits(array, bitorder="little") if nulls else None), nulls
+    cdef int64_t nulls = count_equal(flags.data, <int64_t>flags.size, 0)
+    return (np.packbits(flags.array(), bitorder="little") if nulls else None), nulls
 
 
 cdef class NestedOutput(Output):

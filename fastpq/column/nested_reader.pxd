@@ -12,6 +12,7 @@ cdef class NestedReader(ChunkReader):
     cdef Scratch repetition
     cdef Scratch slot_bits
     cdef bint has_begun             # whether a row has begun
+    cdef int64_t _read_chosen_rows(self, NestedOutput output, const int64_t[:, ::1] ranges, int64_t count) except -1
     cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil
     cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil
     cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil

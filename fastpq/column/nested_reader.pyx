@@ -13,8 +13,6 @@ from fastpq.column.chunk_reader cimport ChunkReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.levels cimport bit_packed_levels_to_bytes, bytes_to_bitmap, expand, levels_count, levels_to_bytes
 
-import numpy as np
-
 from fastpq.errors import FormatError, LimitError
 
 cdef extern from "c/assembly.h" nogil:
@@ -38,7 +36,7 @@ cdef class NestedReader(ChunkReader):
             UnsupportedError: a page has an encoding that fastpq does not know.
             LimitError: there is not enough memory, or there are too many elements for 32-bit offsets.
         """
-        return self.read_row_ranges(output, np.array([[0, count]], dtype=np.int64))
+        return self._read_chosen_rows(output, None, count)
 
     def read_row_ranges(self, NestedOutput output not None, const int64_t[:, ::1] ranges not None):
         """Append some of the next rows to output.
@@ -53,20 +51,27 @@ cdef class NestedReader(ChunkReader):
         Raises:
             FormatError, UnsupportedError, LimitError: as ``read_rows``.
         """
-        cdef int64_t rows = 0, position = 0, i
+        cdef int64_t position = 0, i
         for i in range(ranges.shape[0]):
             if not position <= ranges[i, 0] <= ranges[i, 1]:
                 raise ValueError(f"the ranges must ascend: rows {ranges[i, 0]} to {ranges[i, 1]} follow row {position}")
             position = ranges[i, 1]
+        return self._read_chosen_rows(output, ranges, 0)
+
+    cdef int64_t _read_chosen_rows(self, NestedOutput output, const int64_t[:, ::1] ranges, int64_t count) except -1:
+        """Append the next ``count`` rows to output, or the rows in ranges that are not None. Return the number of rows."""
+        cdef int64_t rows = 0, position = 0, i
         try:
             self._attach(output)
             with nogil:
-                position = 0
-                for i in range(ranges.shape[0]):
-                    if ranges[i, 0] > position:
-                        self._read_rows(output, ranges[i, 0] - position, True)
-                    rows += self._read_rows(output, ranges[i, 1] - ranges[i, 0], False)
-                    position = ranges[i, 1]
+                if ranges is None:
+                    rows = self._read_rows(output, count, False)
+                else:
+                    for i in range(ranges.shape[0]):
+                        if ranges[i, 0] > position:
+                            self._read_rows(output, ranges[i, 0] - position, True)
+                        rows += self._read_rows(output, ranges[i, 1] - ranges[i, 0], False)
+                        position = ranges[i, 1]
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise

@@ -85,11 +85,14 @@ class NestedReading:
     def _decode(self, run: list[tuple[ChunkPlan, int]], output: NestedOutput) -> None:
         for chunk, slot in run:
             stored_bytes = self._buffers.take(slot)
-            with self._opener.placed(chunk):
+            try:
                 reader = self._opener.nested(chunk, stored_bytes)
                 _read_rows(reader, output, chunk, None if chunk.kept is None else chunk.kept.bounds)
                 if reader.remaining and chunk.kept is None:
                     raise FormatError(f"the chunk has more rows than its row group, which has {chunk.num_rows}")
+            except ParquetError as error:
+                self._opener.place(error, chunk)
+                raise
 
 
 def _expected(chunks: list[ChunkPlan], each: int) -> int:
