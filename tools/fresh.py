@@ -20,7 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "fresh"
 PACKAGES = ("ca-certificates", "python3", "gcc", "git")
+RETRIES = '--aptopt=Acquire::Retries "5"'     # of a download; the new machine's apt-get retries as often
 USERS = {"root": "/root", "guest": "/home/guest"}
+LOG_LINES = 10      # of mmdebstrap, shown when it fails
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP_CONFIGURATION = Path("/etc/pip.conf")
 # Variables for access to package registries; all other variables of this machine's environment are dropped.
@@ -58,12 +60,14 @@ class Machine:
         remove(self.folder)
         FOLDER.mkdir(parents=True, exist_ok=True)
         say(f"mmdebstrap {suite}: {' '.join(PACKAGES)}")
-        with (FOLDER / "mmdebstrap.log").open("w") as log:
-            command = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", suite, str(self.folder)]
+        log_path = FOLDER / "mmdebstrap.log"
+        with log_path.open("w") as log:
+            command = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", RETRIES, suite, str(self.folder)]
             command += [mirror] if mirror else []
             done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
         if done.returncode:
-                raise FreshError(f"mmdebstrap failed; {log.name} says why")
+            last_lines = "\n".join(log_path.read_text().splitlines()[-LOG_LINES:])
+            raise FreshError(f"mmdebstrap failed with {done.returncode}:\n{last_lines}")
         for path in (CERTIFICATES, PIP_CONFIGURATION, Path("/etc/resolv.conf"), Path("/etc/hosts")):
             if path.exists():
                 shutil.copy(path, self.folder / path.relative_to("/"))

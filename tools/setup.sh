@@ -70,8 +70,8 @@ can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 apt_install() {
     say "apt-get install $*"
-    apt-get update -q >build/apt.log 2>&1 || return
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >>build/apt.log 2>&1
+    apt-get update -q -o Acquire::Retries=5 >build/apt.log 2>&1 || return
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y -o Acquire::Retries=5 --no-install-recommends "$@" >>build/apt.log 2>&1
 }
 
 install_system_packages() {
