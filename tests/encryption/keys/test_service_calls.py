@@ -125,7 +125,11 @@ def test_a_service_that_hangs(data: bytes) -> None:
 
 def test_a_client_that_hangs_when_it_is_made(data: bytes) -> None:
     released = threading.Event()
-    keys = CryptoFactory(lambda connection: released.wait(), timeout=0.2).file_decryption_properties(CONNECTION)
+
+    def make(connection: KmsConnectionConfig) -> Any:
+        released.wait()
+
+    keys = CryptoFactory(make, timeout=0.2).file_decryption_properties(CONNECTION)
     start = time.monotonic()
     with pytest.raises(fastpq.KeyAccessError, match="did not answer in time"):
         fastpq.read_table(data, decryption_properties=keys)
