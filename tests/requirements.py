@@ -93,7 +93,7 @@ def has_font() -> bool:
     resvg = peer("resvg_py", "resvg-py")
     if isinstance(resvg, _Missing):
         return False
-    from fastpq.picture.png_image import _font
+    from fastpq.picture.file_picture import _font
 
     return _font(resvg) is not None
 

@@ -10,7 +10,7 @@ from fastpq.adapters.task_keys import TaskDecryption, TaskKeys
 from fastpq.api.file import DEFAULT_BATCH_SIZE
 from fastpq.common.lazy import LazyModule
 from fastpq.datasets.dataset import ParquetDataset
-from fastpq.datasets.dataset_parts import part_of_dataset
+from fastpq.datasets.keys_of_files import DatasetDecryption
 
 pyarrow: Any = LazyModule("pyarrow")
 
@@ -117,3 +117,26 @@ def arrow_task(where: Any, decryption: TaskDecryption, options: dict[str, Any]) 
 def part_of_schema(schema: Any, columns: Sequence[str] | None) -> Any:
     """Return the fields of some columns of a pyarrow schema, in the order of the names. None for all."""
     return schema if columns is None else pyarrow.schema([schema.field(name) for name in columns])
+
+
+def part_of_dataset(
+    dataset: ParquetDataset, numbers: Sequence[int], decryption: DatasetDecryption, *, has_rows: bool = True
+) -> ParquetDataset:
+    """Return a dataset of some files. It has the columns and types of the whole dataset. No file is opened.
+
+    Args:
+        dataset: the whole dataset.
+        numbers: numbers of the files, in reading order.
+        decryption: keys of the part. The part has none of the keys that the whole dataset has.
+        has_rows: whether the files' rows belong to the part. If not, only the first file's columns do.
+    """
+    part = object.__new__(ParquetDataset)
+    part.__dict__.update(dataset.__dict__)
+    part._files = [dataset._files[number] for number in numbers]
+    part._values = [dataset._values[number] for number in numbers]
+    part._cached_keys = None
+    part._has_rows = dataset._has_rows and has_rows
+    part._open_files = part._opener(decryption)
+    part._open_files.columns = [dataset._open_files.columns[number] for number in numbers]
+    part._open_files.rows = [dataset._open_files.rows[number] if has_rows else 0 for number in numbers]
+    return part

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fastpq.advice.advice_report import Advice
-from fastpq.advice.changes import Change, structural_changes
+from fastpq.advice.present_settings import Change, structural_changes
 from fastpq.advice.trials import RowSample
 from fastpq.options import DEFAULT_PROPERTIES
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from fastpq.advice.advice_report import Advice
-from fastpq.advice.changes import Change, structural_changes
+from fastpq.advice.present_settings import Change, structural_changes
 from fastpq.advice.trials import RowSample, Trial
 from fastpq.api.file import ParquetFile
 from fastpq.errors import SchemaError
@@ -92,7 +92,7 @@ class LookupAdvisor:
             pages = {"page_rows": defaults.data_page_rows, "page_bytes": defaults.data_page_size}
             pages_with_index = {**pages, "has_page_index": True}
             changes.append(Change("pages", text, pages if present.has_page_index else pages_with_index))
-        small = f"A lookup reads whole pages. Write pages of {SMALL_PAGE_ROWS:,} rows, which hold less that is read in vain."
+        small = f"A lookup reads whole pages. Write pages of {SMALL_PAGE_ROWS:,} rows, so that it reads fewer other rows."
         changes.append(Change("pages", small, {"page_rows": SMALL_PAGE_ROWS}))
         if not present.columns[self.key].has_bloom_filter and self.key not in present.booleans:
             text = "Bounds rarely rule out a value of this column. A bloom filter does. Write one for each row group."
@@ -125,14 +125,14 @@ class LookupAdvisor:
         size = opening + self._mean_bytes(file, self._probes)
         if self._sample.is_whole:
             return size
-        # The other row groups are asked in vain. What that takes is measured with keys that are not in the sample.
+        # A lookup also asks the other row groups, which do not have the key. Keys that the sample lacks show what that costs.
         groups = max(len(trial.structure.facts.rows), 1)
         all_groups = -(-int(self._structure.facts.rows.sum()) // trial.structure.settings.row_group_rows)
         return size + max(0.0, all_groups / groups - 1) * self._mean_bytes(file, self._missing_keys)
 
 
 def likely_key(sample: RowSample) -> str | None:
-    """Return the column whose values repeat least, of those whose names say that they are keys, if there are any."""
+    """Return the column whose values repeat least, or None. Columns with a name like that of a key come first."""
     shares = {}
     for column in sample.columns:
         if column.type.physical not in _KEY_TYPES or len(column.path) > 1 or column.max_repetition_level:
@@ -155,7 +155,7 @@ def probes_of(values: list[Any]) -> list[Any]:
 
 
 def _missing_keys(values: list[Any], present_values: set[Any]) -> list[Any]:
-    """Return values that are near to others, but are not there. Types other than whole numbers and texts have none."""
+    """Return values close to the given ones that are not present. There are none for types other than whole numbers and text."""
     missing = []
     for value in values:
         near = value + 1 if isinstance(value, int) else value + "~" if isinstance(value, str) else None

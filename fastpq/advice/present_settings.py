@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq import format as fmt
+from fastpq.advice.advice_report import Topic
 from fastpq.advice.writing_settings import ColumnSettings, FileSettings
 from fastpq.api.file import ParquetFile
 from fastpq.codecs.catalogue import codec_for_read
@@ -30,7 +32,7 @@ _OWN_CHOICE = {*DICTIONARY_ENCODINGS, fmt.Encoding.PLAIN, fmt.Encoding.RLE, fmt.
 # A row group, or a page, with fewer rows and fewer bytes costs more than it has to.
 FEW_GROUP_ROWS, FEW_GROUP_BYTES = 100_000, 32 << 20
 FEW_PAGE_ROWS, FEW_PAGE_BYTES = 5_000, 64 << 10
-# A page with more rows and more bytes is much for one lookup, and is more than one thread of a GPU should get.
+# A page with more rows and more bytes is too large for one lookup, and for one thread of a GPU.
 MANY_PAGE_ROWS, MANY_PAGE_BYTES = 100_000, 4 << 20
 
 
@@ -182,3 +184,44 @@ def _sorting(file: ParquetFile) -> tuple[SortingColumn, ...]:
         return ()
     columns = file.schema.columns
     return tuple(SortingColumn(columns[index].name, descending, nulls) for index, descending, nulls in orders.pop())
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of settings.
+
+    Attributes:
+        topic: what the change is about.
+        text: what is wrong, and what to do.
+        of_file: FileSettings attributes with their new values.
+        of_columns: ColumnSettings attributes with their new values, by dotted path.
+    """
+
+    topic: Topic
+    text: str
+    of_file: Mapping[str, Any] = field(default_factory=dict)
+    of_columns: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def apply(self, settings: FileSettings) -> FileSettings:
+        """Return the settings with the change."""
+        columns = {**settings.columns}
+        for name, values in self.of_columns.items():
+            columns[name] = replace(columns[name], **values)
+        return replace(settings, columns=columns, **self.of_file)
+
+
+def structural_changes(structure: FileStructure) -> list[Change]:
+    """Return changes of row groups and pages that are too small."""
+    defaults = DEFAULT_PROPERTIES
+    changes = []
+    if structure.has_small_groups:
+        text = (
+            f"The row groups are small: {len(structure.facts.rows):,} for {int(structure.facts.rows.sum()):,} rows. Each costs "
+            "an entry in the footer, a dictionary and a request. Write larger ones."
+        )
+        changes.append(Change("row groups", text, {"row_group_rows": defaults.row_group_size}))
+    if structure.has_small_pages:
+        text = "The pages are small. Each costs a header and an entry in the indexes. Write pages of the default size."
+        pages = {"page_rows": defaults.data_page_rows, "page_bytes": defaults.data_page_size}
+        changes.append(Change("pages", text, pages))
+    return changes

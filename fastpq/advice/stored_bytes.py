@@ -10,8 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from fastpq.advice.advice_report import Advice, Topic
-from fastpq.advice.changes import Change, structural_changes
-from fastpq.advice.present_settings import FileStructure
+from fastpq.advice.present_settings import Change, FileStructure, structural_changes
 from fastpq.advice.trials import RowSample, Trial
 from fastpq.advice.writing_settings import ColumnSettings
 from fastpq.encodings.registry import automatic_encodings
@@ -22,10 +21,10 @@ from fastpq.schema.parquet_schema import ColumnDescriptor
 STORED = "stored bytes"
 Codecs: TypeAlias = tuple[tuple[str, int | None], ...]
 
-# A change of one column must save this share of it, so many bytes for each row, and so many bytes. None of these bounds depends
-# on other columns or on the present size of the file, so that a change which is too small stays too small afterwards.
+# A change of one column must save this share of its bytes, this many bytes per row, and this many bytes in all. No bound depends
+# on other columns or on the present size of the file, so a change that is too small stays too small after other changes.
 LEAST_OF_COLUMN, LEAST_PER_ROW, LEAST_BYTES = 0.03, 1 / 32, 256
-# A change of the whole file must save so many bytes, and LEAST_PER_ROW.
+# A change of the whole file must save this many bytes, and LEAST_PER_ROW.
 LEAST_OF_ALL = 1024
 # A codec that takes this share of the processor time is advised if the bytes grow by at most MOST_GROWTH.
 FASTER, MOST_GROWTH = 0.7, 1.1

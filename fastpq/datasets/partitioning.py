@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, cast
 
 import numpy as np
 
@@ -19,16 +21,18 @@ from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.convert.schemas import RequestedSchema
 from fastpq.datasets.appending import SchemaCheck, schema_without_partitions
-from fastpq.datasets.existing_data import ExistingData, placement_of
+from fastpq.datasets.discovery import find_files
 from fastpq.datasets.hive import format_directories, format_partitions
 from fastpq.datasets.keys_of_files import DatasetEncryption, check_template, encryption_by_path
 from fastpq.datasets.metadata_writing import has_metadata, settle_metadata
 from fastpq.datasets.new_files import NewFileOptions, PartitionFiles, WrittenFile
 from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, FileLimits, OpenWriters
+from fastpq.datasets.placement import Placement
+from fastpq.datasets.staged_files import StagedFolders, StagedUploads
 from fastpq.datasets.unify import given_fields
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.io.location import locate, placed
+from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.options import WriterProperties, takes_options, with_options
 from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import DataType
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from fastpq.api import keywords
 else:       # typing.get_type_hints looks up annotation types here
     keywords = LazyModule("fastpq.api.keywords")
+
+ExistingData: TypeAlias = Literal["append", "error", "overwrite_or_ignore", "delete_matching", "overwrite"]
 
 
 @takes_options(WriterProperties)
@@ -350,3 +356,48 @@ def _codes(column: Column) -> Any:
     else:
         codes = np.unique(fixed_values(column), return_inverse=True)[1] + 1
     return np.where(column.validity_mask(), codes, 0)
+
+
+def placement_of(root: Any, existing_data: ExistingData, *, is_partitioned: bool, durable: bool) -> Placement:
+    """Return the placement for ``existing_data_behavior``.
+
+    Args:
+        root: the dataset's folder.
+        existing_data: what happens to existing files.
+        is_partitioned: whether the new files are in folders of partitions.
+        durable: whether new folders survive a power failure.
+
+    Raises:
+        FileExistsError: the folder has files, and ``existing_data`` is ``"error"``.
+        SchemaError: ``root`` is not a folder.
+        UnsupportedError: the filesystem cannot replace a folder in one step.
+    """
+    place = locate(root)
+    if place is None:
+        raise SchemaError(f"a dataset must be written to a directory or a URL, not to a {type(root).__name__}")
+    match existing_data:
+        case "append":
+            return Placement(place, durable=durable)
+        case "overwrite_or_ignore":
+            return Placement(place, durable=durable, replaces=True)
+        case "error":
+            if _has_files(place):
+                name = place.name if isinstance(place, Remote) else place
+                raise FileExistsError(errno.EEXIST, 'the folder is not empty, and existing_data_behavior is "error"', name)
+            return Placement(place, durable=durable)
+        case "delete_matching" | "overwrite":
+            is_whole = existing_data == "overwrite" or not is_partitioned
+            return StagedUploads(place, is_whole) if isinstance(place, Remote) else StagedFolders(place, is_whole)
+    raise ValueError(
+        'existing_data_behavior must be "append", "error", "overwrite_or_ignore", "delete_matching" or "overwrite", '
+        f"not {existing_data!r}"
+    )
+
+
+def _has_files(place: str | Remote) -> bool:
+    if isinstance(place, str):
+        return os.path.isdir(place) and bool(os.listdir(place))
+    try:
+        return bool(find_files(RemotePath(place.filesystem, place.path)))
+    except FileNotFoundError:
+        return False

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 from fastpq.common.display import of_bytes
+from fastpq.common.lazy import package
+from fastpq.errors import UnsupportedError
 from fastpq.io.source import Source
 from fastpq.picture.bar_drawing import bar_drawing
 from fastpq.picture.byte_owners import KIND_TEXTS, ByteKind, ByteMap
@@ -17,7 +21,6 @@ from fastpq.picture.filter_pruning import FilterPruning, pruning_of
 from fastpq.picture.page_bars import ColumnBars, column_bars
 from fastpq.picture.page_frame import fragment, page, svg
 from fastpq.picture.plain_numbers import PlainNumber, plain_numbers
-from fastpq.picture.png_image import png_of
 from fastpq.picture.shapes import label
 from fastpq.picture.stored_parts import file_bytes, sealed_bytes
 from fastpq.read.file_reader import FileReader
@@ -25,6 +28,8 @@ from fastpq.read.filtered.filtered_scan import FilteredScan
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.schema.parquet_schema import ColumnDescriptor
 
+_FAMILIES = ("DejaVu Sans", "Liberation Sans", "Noto Sans", "Helvetica", "Arial")
+_TEXT = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20"><text y="15" font-family="sans-serif">{}</text></svg>'
 WIDTH = 1000.0      # units of the drawings
 LINE_HEIGHT = 16.0
 PNG_WIDTH = 2048    # pixels: two for each unit
@@ -185,3 +190,36 @@ def sealed_picture(source: Source, facts: Sequence[tuple[str, str]]) -> FilePict
 def _check(lens: Lens) -> None:
     if lens not in LENSES:
         raise ValueError(f'lens must be "bytes", "time" or "pruning", not {lens!r}')
+
+
+def png_of(svg: str, width: int, purpose: str) -> bytes:
+    """Return a drawing as a PNG image on a white page, which the package resvg-py makes.
+
+    Args:
+        svg: the drawing.
+        width: the image's width in pixels.
+        purpose: what needs the image, for errors.
+
+    Raises:
+        UnsupportedError: resvg-py is not installed, or the machine has no font for the drawing's text.
+        ValueError: the width is not positive.
+    """
+    if width < 1:
+        raise ValueError(f"the width of an image must be positive, not {width}")
+    resvg = package("resvg_py", purpose, "resvg-py")
+    font = _font(resvg)
+    if font is None:
+        raise UnsupportedError(f"{purpose} needs a font, and this machine has none (Debian: apt-get install fonts-dejavu-core)")
+    image: bytes = resvg.svg_to_bytes(svg_string=svg, background="#ffffff", width=width, **font)
+    return image
+
+
+@cache
+def _font(resvg: Any) -> dict[str, str] | None:
+    """Return resvg's options for a font that draws text, or None without a font. Then resvg leaves text out.
+
+    resvg asks fontconfig what sans-serif means. On a machine whose fontconfig cannot tell, the families are tried by name.
+    """
+    empty = resvg.svg_to_bytes(svg_string=_TEXT.format(""))
+    choices: list[dict[str, str]] = [{}, *({"sans_serif_family": family} for family in _FAMILIES)]
+    return next((font for font in choices if resvg.svg_to_bytes(svg_string=_TEXT.format("x"), **font) != empty), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from fastpq.common.progress import Meter, Progress
 from fastpq.errors import SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.metadata.key_values import KeyValues
 from fastpq.metadata.legacy_calendar import CALENDAR_KEYS
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.read.plan import ReadPlan, plan_read
@@ -27,9 +26,37 @@ if TYPE_CHECKING:
     from fastpq.read.filtered.filtered_scan import FilteredScan
     from fastpq.schema.parquet_schema import ColumnDescriptor
 
-
 # Number of rows in a Table from ``pieces``.
 _PIECE_ROWS = 65_536
+
+
+class KeyValues(Mapping[str, str]):
+    """Key-value metadata, decoded on first use. Keys without a value are left out.
+
+    Args:
+        decode: function that returns a footer's key-value metadata.
+        hidden_keys: keys that are left out too.
+    """
+
+    def __init__(self, decode: Callable[[], Mapping[str, str | None]], hidden_keys: Set[str]) -> None:
+        self._decode = decode
+        self._hidden_keys = hidden_keys
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return {key: value for key, value in self._decode().items() if value is not None and key not in self._hidden_keys}
+
+    def __getitem__(self, key: str) -> str:
+        return self._texts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return repr(self._texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fastpq import format as fmt
+from fastpq.common.display import shorten
+from fastpq.errors import ParquetError
+from fastpq.filters.answers import values_of
+from fastpq.filters.evidence import key_of_bound
+from fastpq.filters.literals import domain_of
 from fastpq.index.chunk_claims import Bound, ChunkMetadataClaims, Part
 from fastpq.index.consistency_checks import fault
 from fastpq.index.page_index import StoredIndexes
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Type
 from fastpq.stats.bounds import FLOAT_ORDERS
 from fastpq.stats.statistics import Order, compare, nan_count
@@ -18,8 +24,8 @@ from fastpq.stats.usable_statistics import UsableStatistics
 from fastpq.verify import sections
 from fastpq.verify.findings import Findings, PlaceInFile
 from fastpq.verify.measured_pages import MeasuredChunk, MeasuredPage
-from fastpq.verify.printed_bounds import contrast
 
+LONGEST_TEXT = 40       # characters of a value in a message
 # Encodings that name the same thing, or that writers list beside the encodings of pages.
 _DICTIONARY = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 
@@ -320,3 +326,32 @@ def _compare_page_index(
 def _without_nans(claims: ChunkMetadataClaims, bounds: tuple[Bound, Bound]) -> tuple[Bound, Bound]:
     low, high = (None if bound is None or nan_count(claims.order, bound) > 0 else bound for bound in bounds)
     return low, high
+
+
+def contrast(column: ColumnDescriptor, usable: UsableStatistics, noun: str, bound: bytes, value: bytes, owner: str) -> str:
+    """Return a sentence with a bound and the value that it does not enclose, or "" if they cannot be printed.
+
+    Args:
+        column: the column.
+        usable: how bounds are compared.
+        noun: what the bound is.
+        bound, value: in the form of statistics.
+        owner: what holds the value.
+    """
+    texts = [_printed(column, usable, each) for each in (bound, value)]
+    if None in texts or texts[0] == texts[1]:       # long texts may differ in the part that is cut off
+        return ""
+    return f": the {noun} is {texts[0]}, but the {owner} holds {texts[1]}"
+
+
+def _printed(column: ColumnDescriptor, usable: UsableStatistics, bound: bytes) -> str | None:
+    try:
+        key = key_of_bound(domain_of(column.type), usable, bound)
+        if key is None:
+            return None
+        (value,) = values_of([key], column.type)
+    except (ParquetError, ValueError, NotImplementedError):     # a cut text, or a type without an order
+        return None
+    if isinstance(value, bytes):
+        return shorten(f"0x{value.hex()}", LONGEST_TEXT)
+    return shorten(repr(value) if isinstance(value, str) else str(value), LONGEST_TEXT)

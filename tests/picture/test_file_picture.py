@@ -17,7 +17,7 @@ from fastpq.common.display import of_bytes
 from fastpq.errors import KeyAccessError, ParquetError, UnsupportedError
 from fastpq.io.source_opening import open_source
 from fastpq.options import DEFAULT_TAIL_READ
-from fastpq.picture import png_image
+from fastpq.picture import file_picture
 from fastpq.picture.byte_owners import ByteKind, Claim, byte_map
 from fastpq.picture.file_picture import FilePicture, sealed_picture
 from fastpq.picture.page_bars import share_for_random_value
@@ -323,10 +323,10 @@ def test_a_png_without_a_font_is_refused(file: fastpq.ParquetFile, monkeypatch: 
 
     drawn = resvg_py.svg_to_bytes
     monkeypatch.setattr(resvg_py, "svg_to_bytes", lambda **options: drawn(**options, skip_system_fonts=True))
-    png_image._font.cache_clear()
+    file_picture._font.cache_clear()
     with pytest.raises(UnsupportedError, match=r"needs a font.*fonts-dejavu-core"):
         file.layout().to_png()
-    png_image._font.cache_clear()
+    file_picture._font.cache_clear()
 
 
 def test_a_png_where_fontconfig_names_no_font(file: fastpq.ParquetFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,9 +336,9 @@ def test_a_png_where_fontconfig_names_no_font(file: fastpq.ParquetFile, monkeypa
 
     drawn, image = resvg_py.svg_to_bytes, file.layout().to_png()
     monkeypatch.setattr(resvg_py, "svg_to_bytes", lambda **options: drawn(**{"sans_serif_family": "no font", **options}))
-    png_image._font.cache_clear()
+    file_picture._font.cache_clear()
     assert len(file.layout().to_png()) > len(image) / 2     # with text
-    png_image._font.cache_clear()
+    file_picture._font.cache_clear()
 
 
 def test_a_png_without_the_package_is_refused(file: fastpq.ParquetFile, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastpq
-from fastpq.spark.jvm.selectivity import is_worth_filtering
+from fastpq.spark.jvm.file_reading import is_worth_filtering
 from tests.spark.scans import leaves_of, plan_of
 from tests.spark.test_jvm_read import FORMAT, rows_of
 

@@ -13,10 +13,9 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Event, Key, Paste
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from fastpq.cli.browser.background_jobs import BackgroundJobs, Job
-from fastpq.cli.browser.prompt_field import PromptField
 from fastpq.cli.browser.sheet import CellPlace, Fact, FactSheet, Sheet, failure_sheet
 from fastpq.cli.browser.sheet_view import STYLES, SheetView
 from fastpq.cli.failures import Failure, failure_of
@@ -25,6 +24,31 @@ from fastpq.cli.terminal import escape_text, shortened, width_of
 MOST_SEARCHED_COLUMNS = 64      # A sheet with more columns is searched only in those in view.
 KEY_GAP = "  "
 HELP = "help"       # title of the sheet that lists the keys
+
+
+class PromptField(Input):
+    """A line of text.
+
+    Args:
+        submit: called with the text when the user presses Enter.
+    """
+
+    def __init__(self, submit: Callable[[str], None]) -> None:
+        super().__init__(compact=True, select_on_focus=False)
+        self._submit = submit
+
+    def ask(self, text: str) -> None:
+        """Begin with a text that is selected, so that a key replaces it."""
+        self.value = text
+        self.action_select_all()
+
+    async def action_submit(self) -> None:
+        """Hand over the text at once. A message would come after the keys that follow."""
+        self._submit(self.value)
+
+    def add_text(self, text: str) -> None:
+        """Write a text at the cursor, instead of the selected text."""
+        self.replace(text, *self.selection)
 
 
 class OpenSheet(NamedTuple):

@@ -5,19 +5,22 @@ Section: Look at a file
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import click
 
 from fastpq.cli.amounts import count_text, size_text
 from fastpq.cli.places import name_of_place, source_of
-from fastpq.cli.quick_footer import footer_of
 from fastpq.cli.terminal import Part, Screen, Styled
 from fastpq.cli.verb import Session, verb
-from fastpq.errors import KeyAccessError
+from fastpq.errors import KeyAccessError, ParquetError
+from fastpq.io.source_opening import open_source
+from fastpq.metadata.footer import read_finished
+from fastpq.options import ReaderProperties
 
 if TYPE_CHECKING:
     from fastpq.cli.file_facts import EncryptionFacts
+    from fastpq.encryption.properties import FileDecryptionProperties
     from fastpq.metadata.file_metadata import FileMetaData
 
 MOST_ROW_GROUPS = 20
@@ -177,3 +180,24 @@ def _show_row_groups(screen: Screen, metadata: FileMetaData, most: int) -> None:
     more_groups = metadata.num_row_groups - most
     if more_groups > 0:
         screen.line("  ", Styled(f"and {count_text(more_groups, 'more row group')}: --all shows them", "dim"))
+
+
+def footer_of(
+    where: Any, keys: FileDecryptionProperties | None, chunk_order: Literal["path", "position"] | None = None
+) -> FileMetaData:
+    """Return a file's footer, like ``fastpq.read_metadata``, but without importing the reader of values.
+
+    That import takes as long as NumPy's, and ``fastpq meta`` has to start quickly.
+
+    Args:
+        where: a path, a URL or bytes.
+        keys: keys, or None.
+        chunk_order: the option of ReaderProperties.
+    """
+    properties = ReaderProperties(chunk_order=chunk_order)
+    with open_source(where, memory_map=False, properties=properties) as source:
+        try:
+            return read_finished(source, properties, keys)
+        except ParquetError as error:
+            error.at(path=source.name)
+            raise
