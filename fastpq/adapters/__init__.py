@@ -1,4 +1,4 @@
-"""Other engines that read Parquet files with fastpq: Polars, DataFusion, Dask, Ray Data, Daft and Hugging Face datasets.
+"""Other engines that read Parquet files with fastpq: Polars, DataFusion, DuckDB, Dask, Ray Data, Daft and Hugging Face datasets.
 
 Each module needs one engine's package, and is imported on first use. Columns and filters of a query reach the files, encrypted
 ones too. Keys never enter a plan, its text, or a task: processes of an engine get keys by the name of a function (task_keys).

@@ -1,4 +1,4 @@
-"""Filters that Daft pushes down, as parts that fastpq translates. Daft applies them again, so that they may keep more rows.
+"""Filters that Daft pushes down, as parts that fastpq translates. Daft applies them again, so they may keep too many rows.
 
 In Daft NaN equals NaN and is the largest number, as in fastpq's filters. But -0.0 is smaller than 0.0 there, and equal here: a
 comparison with zero is translated into one that keeps both.
@@ -91,7 +91,7 @@ class _Parts(daft_visitor.PredicateVisitor):    # type: ignore[misc]
     def visit_not(self, expr: Any) -> ExpressionPart:
         inner = _Parts(self._schema)
         part = inner.part_of(expr)
-        # the opposite of a part that keeps more rows than Daft would keep fewer rows than Daft
+        # if a part keeps more rows than Daft, its opposite keeps fewer, and would lose some
         return _UNKNOWN if inner._has_zero else FunctionCall("not", (part,))
 
     def visit_equal(self, one: Any, other: Any) -> ExpressionPart:

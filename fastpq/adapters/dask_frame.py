@@ -30,7 +30,7 @@ def read_dask(
 ) -> Any:
     """Return a Dask DataFrame that reads a dataset, with a partition for each file.
 
-    Columns that the computation does not use are not read. Dask does not hand filters down, so that they are given here. They
+    Columns that the computation does not use are not read. Dask does not hand filters down, so they are an argument here. They
     rule out files, row groups and pages, and the result has the matching rows alone. Dask's threads take any keys. Processes and
     clusters need the name of a function: other keys are refused when Dask pickles the tasks.
 

@@ -66,7 +66,7 @@ class _ArrowDataset(arrow_datasets.FileSystemDataset):      # type: ignore[misc]
         return self._task.paths
 
     def get_fragments(self, filter: Any = None) -> list[_Fragment]:
-        """Return what reads one file, for each file. Files are ruled out when they are read."""
+        """Return a fragment for each file. Filters rule files out when the fragments are read."""
         return [_Fragment(task, self.schema) for task in self._task.split()]
 
     def scanner(self, columns: Any = None, filter: Any = None, batch_size: int | None = None, **_: Any) -> Any:
@@ -83,7 +83,7 @@ class _ArrowDataset(arrow_datasets.FileSystemDataset):      # type: ignore[misc]
 
 
 class _Fragment:
-    """What reads one file of a dataset."""
+    """One file of a dataset, in the form in which DataFusion reads it."""
 
     def __init__(self, task: DatasetTask, schema: Any) -> None:
         self._task, self._schema = task, schema
@@ -102,7 +102,7 @@ def _scanner(task: DatasetTask, schema: Any, columns: Any, expression: Any, batc
         task: the files.
         schema: columns of the dataset.
         columns: names of columns, or expressions by name, or None for all.
-        expression: what holds for the rows, or None.
+        expression: condition on the rows, or None.
         batch_size: rows of a batch, or None.
     """
     filters, _ = pushed_filter_of(expression, task.dataset().schema)

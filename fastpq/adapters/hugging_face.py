@@ -27,7 +27,7 @@ def read_hugging_face(
     """Return a ``datasets.IterableDataset`` of a dataset's rows, with a shard for each file.
 
     Nothing is written to the cache of Hugging Face, which would hold the rows of encrypted files in plaintext. The library hands
-    neither columns nor filters down, so that they are given here. Other columns are not read, and filters rule out files, row
+    neither columns nor filters down, so they are arguments here. Other columns are not read, and filters rule out files, row
     groups and pages. Processes that get the dataset in a pickle (a DataLoader with the start method "spawn") need the name of a
     function: other keys are refused then.
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import polars
 
 
-
 @hides_arguments
 def scan_polars(
     where: Any, *, decryption_properties: TaskDecryption = None, **options: Any
@@ -24,8 +23,8 @@ def scan_polars(
     """Return a Polars LazyFrame that reads a dataset when it is collected (``polars.io.plugins.register_io_source``).
 
     Columns that the query does not use are not read. Its filters rule out files, row groups and pages, and its limit ends the
-    read. What fastpq cannot apply of a filter is applied by Polars. A serialized frame holds no key: it
-    is refused, unless decryption_properties names a function.
+    read. Polars applies the parts of a filter that fastpq cannot. A serialized frame never holds a key: a frame with keys cannot
+    be serialized, unless decryption_properties names a function.
 
     Args:
         where: as for ParquetDataset.
@@ -57,7 +56,7 @@ class _PolarsSource:
 
         Args:
             columns: names of the columns, or None for all.
-            predicate: what holds for the rows, or None.
+            predicate: condition on the rows, or None.
             num_rows: most rows that are needed, or None.
             batch_size: rows in a frame, or None.
         """

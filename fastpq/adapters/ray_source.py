@@ -31,7 +31,7 @@ def read_ray(where: Any, *, decryption_properties: str | None = None, **options:
         **options: other arguments of ParquetDataset.
 
     Raises:
-        UnsupportedError: Ray or pyarrow is not installed, or there are keys that are no name.
+        UnsupportedError: Ray or pyarrow is not installed, or decryption_properties is not a name.
         ParquetError: as ParquetDataset.
     """
     task = arrow_task(where, decryption_properties, options)
@@ -54,15 +54,15 @@ class _RaySource(ray_data.Datasource):      # type: ignore[misc]
         return "Fastpq"
 
     def supports_projection_pushdown(self) -> bool:
-        """Return that columns are pushed down."""
+        """Return True: Ray hands over the columns that the pipeline uses."""
         return True
 
     def supports_predicate_pushdown(self) -> bool:
-        """Return that filters are pushed down. They are applied wholly."""
+        """Return True: Ray hands over filters. They are applied completely, so Ray need not apply them again."""
         return True
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Return that the size in memory is unknown."""
+        """Return None: the size in memory is unknown."""
         return None
 
     def get_read_tasks(

@@ -22,7 +22,7 @@ class TaskKeys:
             a function. None for files without keys.
 
     Raises:
-        SchemaError: a text that is no such name. It is not shown, because it may be a key.
+        SchemaError: a text that is not such a name. It is not shown, because it may be a key.
         TypeError: the argument is none of these.
     """
 

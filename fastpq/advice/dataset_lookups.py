@@ -171,7 +171,7 @@ class DatasetLookupAdvisor:
             yield _Change("sorting", text, RecipeStep("sort", {"by": [self.key]}), names_key=True)
         if not all(each.has_page_index for each in footers):
             return
-        text = f"A lookup reads whole pages. Write pages of {SMALL_PAGE_ROWS:,} rows, which hold less that is read in vain."
+        text = f"A lookup reads whole pages. Write pages of {SMALL_PAGE_ROWS:,} rows, so that it reads fewer other rows."
         yield _Change("pages", text, RecipeStep("rechunk", {"data_page_rows": SMALL_PAGE_ROWS}))
 
     def _is_overlapping(self, claims: Sequence[_Claims]) -> bool:

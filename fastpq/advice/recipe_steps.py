@@ -202,7 +202,7 @@ def _paths(folder: str, names: Sequence[str]) -> list[str]:
         return paths
     by_name = {os.path.relpath(path, folder).replace(os.sep, "/"): path for path in paths}
     if missing := [name for name in names if name not in by_name]:
-        raise SchemaError(f"a step of the recipe names {missing[0]!r}, which is no file of the dataset", path=folder)
+        raise SchemaError(f"a step of the recipe names {missing[0]!r}, which is not a file of the dataset", path=folder)
     return [by_name[name] for name in names]
 
 

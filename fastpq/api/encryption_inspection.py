@@ -172,7 +172,7 @@ def inspect_encryption(
 ) -> EncryptionInspection:
     """Tell how a file, or each file in a folder, is encrypted, and which master keys open it. No key is needed.
 
-    What is told comes from unencrypted bytes, which anybody may have altered. Do not base a decision about trust on it.
+    The answer comes from unencrypted bytes, which anybody may have altered. Do not base a decision about trust on it.
 
     Args:
         where: a path, an fsspec URL, a folder, a glob, a bytes-like object, a binary file object, or a list of these. In a folder

@@ -1,7 +1,7 @@
 """Treatment of text that is not valid UTF-8. It is refused, repaired, or returned as bytes.
 
-Parquet's STRING is UTF-8 (LogicalTypes.md). Some writers do not check it. Arrow does not check it either when data
-change hands.
+Parquet's STRING is UTF-8 (LogicalTypes.md). Some writers do not check it. Arrow does not check it either
+when data pass from one library to another.
 """
 
 from __future__ import annotations

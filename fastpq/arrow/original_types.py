@@ -61,7 +61,7 @@ def arrow_fields(table: Table) -> FieldNode:
 
 
 def _with_times(column: AnyColumn, node: FieldNode) -> FieldNode:
-    """Return a column's node in which stored INT96 values are timestamps, as which readers get them."""
+    """Return a column's node in which stored INT96 values are timestamps, because readers get timestamps."""
     if isinstance(column, Column):
         is_stored = column.type.physical is Type.INT96 and column.type.length is not None
         return replace(node, format="tsn:") if is_stored else node

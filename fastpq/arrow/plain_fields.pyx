@@ -73,7 +73,7 @@ def plain_field(TableReader schema not None, int fields, int64_t index, format_o
 
 
 def dictionary_numbers(TableReader schema not None, int fields):
-    """Return the indexes of the fields that may be dictionaries, as a set. A broken field is no dictionary."""
+    """Return the indexes of the fields that may be dictionaries, as a set. A broken field is not one."""
     cdef int64_t index
     cdef set numbers = set()
     for index in range(schema.count(fields)):

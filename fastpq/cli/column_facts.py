@@ -30,7 +30,7 @@ class ColumnFacts(TypedDict):
         readable: whether the column's metadata can be read with the user's keys. Without a key the numbers are 0 or null.
         stored_bytes: bytes in the file, with page headers.
         decoded_bytes: bytes after decompression, with page headers.
-        values: chunk_metadata values, nulls included.
+        values: number of values, nulls included.
         nulls: null count, or null if a row group does not tell.
         codecs: compression codecs.
         encodings: data pages by encoding, or an empty object if the file does not tell.

@@ -67,11 +67,11 @@ trusted_keys_option = click.option(
 
 
 def check_folder(folder: str) -> None:
-    """Refuse a place that does not exist or is no folder."""
+    """Refuse a place that does not exist or is not a folder."""
     if not is_glob(folder) and not is_url(folder) and not os.path.exists(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
     if is_glob(folder) or not is_folder(folder):
-        raise CommandFailure(f"{folder!r} is no folder", USAGE, "fastpq encrypt and decrypt take one file too")
+        raise CommandFailure(f"{folder!r} is not a folder", USAGE, "fastpq encrypt and decrypt take one file too")
 
 
 def check_one_target(source: str, output: str | None, *, dry_run: bool) -> bool:

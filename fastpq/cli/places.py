@@ -84,11 +84,11 @@ def target_of(place: str) -> Any:
     """Return where a writer of Parquet writes: the place itself, or standard output.
 
     Raises:
-        CommandFailure: a file is there that is no Parquet file, and there is no ``--force``.
+        CommandFailure: a file is there that is not a Parquet file, and there is no ``--force``.
     """
     if place != STANDARD_STREAM:
         if _magic_of(place) not in (None, b"", *PARQUET_MAGIC):
-            _refuse(place, "is no Parquet file")
+            _refuse(place, "is not a Parquet file")
         return place
     if sys.stdout.isatty():
         problem = "Parquet files are binary, and standard output is a terminal"

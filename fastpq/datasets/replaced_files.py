@@ -108,7 +108,7 @@ def _refuse_changes(versions: Mapping[str, FileVersion | None], folder: str, pla
 
 
 def _bring_late_files(old: str, new: str, known_names: Collection[str], inodes: Mapping[str, int | None]) -> None:
-    """Do in a new folder what others did in the old one while its files were linked: new, replaced and removed files.
+    """Repeat in a new folder what other processes did in the old one meanwhile: they added, replaced or removed files.
 
     Args:
         old: the old folder.
@@ -126,7 +126,7 @@ def _bring_late_files(old: str, new: str, known_names: Collection[str], inodes: 
 
 
 def _folders_below(folder: str) -> list[str]:
-    """Return the folders below a folder, relative to it, each before those below it. Symbolic links are none."""
+    """Return the folders below a folder, relative to it, each before those below it. Symbolic links are left out."""
     paths = [directory for directory, _, _ in os.walk(folder)]
     return [os.path.relpath(path, folder) for path in paths[1:]]
 

@@ -113,7 +113,7 @@ def compact(
     least_bytes = target_size // LEAST_PART
     place = locate(placed(root, filesystem, storage_options, timeout))
     if place is None or (isinstance(place, str) and not os.path.isdir(place)):
-        raise SchemaError(f"only the files of a directory are joined, and {root} is none")
+        raise SchemaError(f"compact needs a directory, and {root} is not one")
     where: Any = place if isinstance(place, str) else placed(place.path, place.filesystem, None, None)
     data_files = find_files(where)
     check_names(decryption_properties, data_files)

@@ -147,7 +147,7 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS, *, durable: bo
             return FileObjectSink(open(place, "wb", buffering=0), place, is_owned=True)
         return FileSink(place, replaces=not conditions, durable=durable)
     if isinstance(where, io.TextIOBase):
-        raise SchemaError(f"cannot write to {type(where).__name__}, a file of text: open it in binary mode, or take io.BytesIO")
+        raise SchemaError(f"cannot write to {type(where).__name__}, a text file: open it in binary mode, or take io.BytesIO")
     if hasattr(where, "write"):
         return FileObjectSink(where)
     raise SchemaError(f"cannot write to a {type(where).__name__}: give a path, a URL or a binary file object")

@@ -1,4 +1,4 @@
-"""ChunkFacts: what the footer says about each column chunk, as arrays of one row a row group and one column a leaf."""
+"""ChunkFacts: what a footer says about column chunks, in arrays with a row for each row group and a column for each leaf."""
 
 from __future__ import annotations
 

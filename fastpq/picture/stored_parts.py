@@ -72,7 +72,7 @@ def _metadata_copies(source: Source, facts: ChunkFacts, claims: list[Claim]) -> 
 
 
 def _copy_size(data: Bytes, stored_size: int) -> int | None:
-    """Return the length of a copy, or None if the bytes are no copy. Some writers store a ColumnChunk, others a ColumnMetaData.
+    """Return a copy's length, or None if the bytes are not a copy. Some writers store a ColumnChunk, others a ColumnMetaData.
 
     Args:
         data: the bytes.

@@ -50,7 +50,7 @@ def find_footer(
         KeyAccessError, CryptoError: there is no key for the footer, or a policy refuses it.
         LimitError: too many bytes in the file look like footers.
     """
-    if properties.chunk_order is None:      # an option that is missing is no damage
+    if properties.chunk_order is None:      # a missing option is not damage
         properties = replace(properties, chunk_order="path")
     try:
         return FooterWithReport(read_finished(source, properties, decryption_properties), RecoveryReport("footer"))

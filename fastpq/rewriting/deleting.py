@@ -20,7 +20,7 @@ from fastpq.options import ReaderProperties, takes_options
 from fastpq.read.file_reader import FileReader
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.rewriting.one_file import FilePlan, rewrite_file
-from fastpq.rewriting.part_metadata import entries_of_part
+from fastpq.rewriting.part_metadata import KeptRows, entries_of_part
 from fastpq.rewriting.redaction import without_values
 from fastpq.rewriting.report import DroppedMetadata, RewritingReport
 from fastpq.rewriting.rewriting_options import RewritingKeywords, RewritingOptions
@@ -80,13 +80,13 @@ def delete_rows(
     return rewrite_file(source, target, plan, arguments)
 
 
-def _kept_by_number(metadata: FileMetaData, rows: NDArray[np.int64]) -> dict[int, NDArray[np.bool_]]:
+def _kept_by_number(metadata: FileMetaData, rows: NDArray[np.int64]) -> KeptRows:
     """Return for each row group that loses rows which rows stay."""
     first_rows = metadata.first_rows
     wrong_rows = rows[(rows < 0) | (rows >= first_rows[-1])]
     if len(wrong_rows):
         raise SchemaError(f"there is no row {wrong_rows[0]}: the file has {first_rows[-1]} rows")
-    kept_rows: dict[int, NDArray[np.bool_]] = {}
+    kept_rows: KeptRows = {}
     groups = np.searchsorted(first_rows, rows, side="right") - 1
     for group in np.unique(groups).tolist():
         kept_mask = np.ones(int(first_rows[group + 1] - first_rows[group]), np.bool_)
@@ -97,7 +97,7 @@ def _kept_by_number(metadata: FileMetaData, rows: NDArray[np.int64]) -> dict[int
 
 def _kept_by_filter(
     source: Source, metadata: FileMetaData, filters: Any, properties: ReaderProperties
-) -> dict[int, NDArray[np.bool_]]:
+) -> KeptRows:
     """Return for each row group that loses rows which rows stay. Only the columns in the filters are read."""
     arrow = ArrowFields(metadata.key_value(ARROW_KEY), metadata.schema.root.children)
     file = OpenFile(source, metadata, properties, "views", "auto", 1)
@@ -108,7 +108,7 @@ def _kept_by_filter(
     groups = [(group, None) for group in range(metadata.num_row_groups)]
     request = ReadRequest((), groups, bind(file.types(metadata.schema.columns)), is_selective=True, bind=bind)
     scan = FileReader(file).selective(request)
-    kept_rows: dict[int, NDArray[np.bool_]] = {}
+    kept_rows: KeptRows = {}
     for selection in scan.select(groups):
         for group, matching_rows in scan.matching_rows([selection], 1).items():
             kept_mask = np.ones(matching_rows.num_rows, np.bool_)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.rewriting.report import DroppedMetadata
 from fastpq.write.entries_about_rows import PartOfRows, corrected_entries
 
-KeptRows = Mapping[int, NDArray[np.bool_]]      # which rows of a row group stay. A row group that is missing stays whole
+KeptRows: TypeAlias = dict[int, NDArray[np.bool_]]      # which rows stay, by row group. A row group that is missing stays whole
 
 
 def entries_of_part(

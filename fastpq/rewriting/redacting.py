@@ -29,8 +29,8 @@ from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape, shape_of
 from fastpq.schema.tree import OPTIONAL, REPEATED, GroupNode, SchemaNode
 
-BYTES_A_ROW = 32        # that a null takes in memory, at most
-FEW_BYTES = 1 << 24     # that need no look at the limit
+BYTES_A_ROW = 32        # most bytes that a null takes in memory
+FEW_BYTES = 1 << 24     # so few bytes of nulls are not compared with the limit
 
 Steps = tuple[int, ...]     # the way from a column to a column inside of it: the number of a struct's field, or 0 for elements
 

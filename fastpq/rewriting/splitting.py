@@ -24,14 +24,12 @@ from fastpq.options import ReaderProperties, takes_options
 from fastpq.read.file_reader import FileReader
 from fastpq.read.open_file import OpenFile, ReadRequest
 from fastpq.rewriting.one_file import FilePlan, rewrite_file
-from fastpq.rewriting.part_metadata import entries_of_part, num_kept_rows
+from fastpq.rewriting.part_metadata import KeptRows, entries_of_part, num_kept_rows
 from fastpq.rewriting.report import RewritingReport
 from fastpq.rewriting.rewriting_options import RewritingKeywords, RewritingOptions
 
 MOST_VALUES = 10_000        # most files that one split by values makes
 _SEPARATORS = re.compile(r"[%/\\\x00]")
-
-Kept = dict[int, NDArray[np.bool_]]     # which rows of a row group stay. A row group that is missing stays whole
 
 
 @takes_options(RewritingOptions)
@@ -95,7 +93,7 @@ def split_file(
     return reports
 
 
-def _plan(kept_rows: Kept, keep_metadata: Collection[str], file: Source, metadata: FileMetaData) -> FilePlan:
+def _plan(kept_rows: KeptRows, keep_metadata: Collection[str], file: Source, metadata: FileMetaData) -> FilePlan:
     """Return what the new file for some rows gets."""
     metadata.calendar.is_kept = True        # values are written as they are stored
     entries, dropped_entries = entries_of_part(metadata, metadata.key_values, kept_rows, keep_metadata)
@@ -145,12 +143,12 @@ def _in_path(value: Any) -> Any:
     return value if escaped == text else escaped
 
 
-def _by_rows(metadata: FileMetaData, rows: int) -> Iterator[Kept]:
+def _by_rows(metadata: FileMetaData, rows: int) -> Iterator[KeptRows]:
     """Yield what each file keeps, if all files but the last have so many rows. A file without rows becomes one file."""
     first_rows = metadata.first_rows.tolist()
     for start in range(0, max(first_rows[-1], 1), rows):
         stop = start + rows
-        part: Kept = {}
+        part: KeptRows = {}
         for group, (first, end) in enumerate(pairwise(first_rows)):
             if start <= first and end <= stop:
                 continue
@@ -160,7 +158,7 @@ def _by_rows(metadata: FileMetaData, rows: int) -> Iterator[Kept]:
         yield part
 
 
-def _by_bytes(metadata: FileMetaData, num_bytes: int) -> Iterator[Kept]:
+def _by_bytes(metadata: FileMetaData, num_bytes: int) -> Iterator[KeptRows]:
     """Yield what each file keeps, if row groups are put together up to so many bytes."""
     sizes = []
     for group in range(metadata.num_row_groups):
@@ -177,7 +175,7 @@ def _by_bytes(metadata: FileMetaData, num_bytes: int) -> Iterator[Kept]:
         start = stop
 
 
-def _by_value(source: Source, metadata: FileMetaData, by: str, properties: ReaderProperties) -> tuple[list[Any], list[Kept]]:
+def _by_value(source: Source, metadata: FileMetaData, by: str, properties: ReaderProperties) -> tuple[list[Any], list[KeptRows]]:
     """Return the values of a column, and what the file of each value keeps."""
     column = metadata.schema.column(by)
     if column.max_repetition_level or column.top is not column:
@@ -191,7 +189,7 @@ def _by_value(source: Source, metadata: FileMetaData, by: str, properties: Reade
         codes.append(np.array([numbers.setdefault(value, len(numbers)) for value in found_values], np.int32))
         if len(numbers) > MOST_VALUES:
             raise SchemaError(f"a file is not split into more than {MOST_VALUES:,} files", column=by)
-    parts: list[Kept] = []
+    parts: list[KeptRows] = []
     for number in numbers.values():
         masks = {group: each == number for group, each in enumerate(codes)}
         parts.append({group: mask for group, mask in masks.items() if not mask.all()})

@@ -112,7 +112,7 @@ class VariableValues:
         return min_max_of(order, self.items())[1:] if order in (Order.ORDER_BYTES, Order.ORDER_SIGNED_BYTES) else (None, None)
 
     def nan_flags(self, order: Order) -> None:
-        """Return None: these values are no floats."""
+        """Return None: these values are not floats."""
 
     def count_missing(self, bloom_filter: SplitBlockBloomFilter) -> int:
         """Return how many values a bloom filter denies."""

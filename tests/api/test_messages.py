@@ -155,7 +155,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         (lambda: fastpq.write_table(table, path, properties=empty), TypeError, "must be a WriterProperties, not a dict"),
         (lambda: fastpq.write_dataset(table, tmp_path / "d", properties=empty), TypeError, "must be a WriterProperties"),
         (lambda: table[["a", "b"]], fastpq.SchemaError, r"select\(\['a', 'b'\]\)"),
-        (lambda: fastpq.write_table(table, io.StringIO()), fastpq.SchemaError, "StringIO, a file of text: open it in binary"),
+        (lambda: fastpq.write_table(table, io.StringIO()), fastpq.SchemaError, "StringIO, a text file: open it in binary"),
         (lambda: fastpq.read_table(tmp_path / "empty"), FileNotFoundError, "no data file in the folder .*empty"),
     ):
         with pytest.raises(kind, match=message):

@@ -419,11 +419,11 @@ def test_a_file_of_another_format_is_replaced_only_by_force(folder: Path, comman
         ("convert", "rows.jsonl", "--to", "parquet"), ("add-indexes", PLAIN), ("project", PLAIN, "-c", "id"),
     ):
         code, _, err = command(*line, "-o", "notes.txt")
-        assert (code, "exists and is no Parquet file" in err, "--force" in err) == (2, True, True), (line, err)
+        assert (code, "exists and is not a Parquet file" in err, "--force" in err) == (2, True, True), (line, err)
         assert notes.read_text() == "important"
     for url in (f"file://{notes}", f"local://{notes}", notes.as_uri()):
         code, _, err = command("rewrite", PLAIN, "-o", url)
-        assert (code, "exists and is no Parquet file" in err, notes.read_text()) == (2, True, "important"), (url, err)
+        assert (code, "exists and is not a Parquet file" in err, notes.read_text()) == (2, True, "important"), (url, err)
         code, _, err = command("cat", "growing.parquet", "-f", "csv", "-o", f"file://{folder / PLAIN}")
         assert (code, "exists and is a Parquet file" in err) == (2, True), err
     whole = Path(PLAIN).read_bytes()

@@ -145,7 +145,7 @@ class LakeCatalog:
 
         Raises:
             KeyAccessError: the lake is encrypted, and the catalog has no key for a file.
-            UnsupportedError: a file is no Parquet file, or belongs to later snapshots too.
+            UnsupportedError: a file is not a Parquet file, or belongs to later snapshots too.
         """
         query = (
             "SELECT data_file_id, path, path_is_relative, record_count, file_size_bytes, encryption_key, file_format, "

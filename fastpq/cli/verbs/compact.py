@@ -60,7 +60,7 @@ def command(
     from fastpq.datasets.small_files import compact
 
     if is_glob(folder) or not is_folder(folder):
-        raise CommandFailure(f"{folder!r} is no folder, and compact joins the files of one", USAGE, "fastpq merge takes files")
+        raise CommandFailure(f"{folder!r} is not a folder, and compact joins the files of one", USAGE, "fastpq merge takes files")
     if any_encrypted(session, session.files([folder])):
         raise CommandFailure("a file of the folder is encrypted", USAGE, "fastpq.compact in Python takes keys for the new files")
     options: dict[str, Any] = {"compression": compression, "row_group_size": row_group_size}

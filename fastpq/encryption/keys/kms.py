@@ -17,7 +17,7 @@ DEFAULT_KMS_INSTANCE_ID = "DEFAULT"
 DEFAULT_KMS_INSTANCE_URL = "DEFAULT"
 DEFAULT_KEY_ACCESS_TOKEN = "DEFAULT"
 LONGEST_ANSWER = 300    # characters of a service's own words in a message
-SHORTEST_SECRET = 8     # characters. A shorter text is no secret
+SHORTEST_SECRET = 8     # characters. A shorter text is not treated as a secret
 LARGEST_SECRET = 1 << 20    # in bytes
 
 

@@ -1,4 +1,4 @@
-"""VaultTokens: the token of a client for Vault and OpenBao, by a login if one is wanted, and its renewal."""
+"""VaultTokens: the token of a client for Vault and OpenBao, from a login if one is configured, and its renewal."""
 
 from __future__ import annotations
 
