@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import fastpq
+from tests.requirements import DATA
 
 ROWS = 12_000
 KEY = bytes(range(16))
@@ -69,3 +71,23 @@ def plaintext_of(path: Path) -> bytes:
     out = io.BytesIO()
     fastpq.decrypt_file(data, out, KEYS)
     return out.getvalue()
+
+
+def real_files(most_rows: int = 50_000) -> Iterator[tuple[Path, pa.Table]]:
+    """Files of other writers that pyarrow and fastpq read, each with its table. The largest page counts take too long."""
+    for path in sorted((DATA / "parquet-testing/data").glob("*.parquet")):
+        if path.name == "overflow_i16_page_cnt.parquet":
+            continue
+        try:
+            table = pq.read_table(path)
+            fastpq.read_table(path)
+        except (OSError, NotImplementedError, pa.ArrowInvalid, fastpq.ParquetError):
+            continue
+        if len(table) <= most_rows:
+            yield path, table
+
+
+def assert_rows(path: Path, expected: pa.Table) -> None:
+    """pyarrow reads these rows from a file."""
+    for one, other in zip(pq.read_table(path).columns, expected.columns, strict=True):
+        assert str(one.combine_chunks()) == str(other.combine_chunks()), path.name
