@@ -5,6 +5,7 @@ released with the last NumPy array over its buffers. A stream is released when i
 without the GIL, because the producer may wait for threads that need the GIL.
 """
 
+cimport cython
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
@@ -127,6 +128,7 @@ cdef bytes read_bytes(const char** cursor):
 
 # ---- array
 
+@cython.no_gc       # refers to nothing but its parent. A wide table has thousands of arrays
 cdef class ForeignArray:
     """A producer's ArrowArray.
 

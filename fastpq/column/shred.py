@@ -16,6 +16,7 @@ from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.leaf_entries import Levels
 from fastpq.errors import SchemaError
+from fastpq.format.slots import untracked
 
 if TYPE_CHECKING:
     from fastpq.arrays.column_base import ColumnBase
@@ -172,9 +173,9 @@ def table_leaves(tables: Sequence[Table], schema: ParquetSchema) -> list[LeafToW
 def leaves_to_write(column: AnyColumn, nullable: bool) -> list[LeafToWrite]:
     """Return a column's leaves in schema order. nullable: whether the schema allows nulls in the column."""
     if not column.is_nested:
-        return [LeafToWrite((), column)]
+        return [untracked(LeafToWrite((), column))]
     column = column if column.nullable == nullable else column._with(nullable=nullable)
-    return [LeafToWrite(above, leaf) for above, leaf in column.leaves()]
+    return [untracked(LeafToWrite(above, leaf)) for above, leaf in column.leaves()]
 
 
 def shred_column(above: Sequence[ColumnBase], leaf: Column, start: int, stop: int) -> tuple[Column, Levels]:

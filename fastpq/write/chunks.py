@@ -16,6 +16,7 @@ from fastpq.column.layout import Conversion
 from fastpq.column.shred import LeafToWrite
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.format.slots import untracked
 from fastpq.index.written_pages import WrittenPages
 from fastpq.io.sink import Sink
 from fastpq.schema.types import Decimal, Geography, Geometry, Time, Type
@@ -135,7 +136,7 @@ class EncodedChunk(NamedTuple):
         spec, writer = self.spec, self.writer
         plain = None if pattern is None else pattern.entry(self.path, writer, start)
         if plain is not None:
-            return PlacedChunk(plain, plain, self.cipher, plain.column_index, plain.offset_index, None)
+            return untracked(PlacedChunk(plain, plain, self.cipher, plain.column_index, plain.offset_index, None))
         pages = self.written_pages()
         metadata = self._metadata(pages, start)
         column_index = offset_index = None

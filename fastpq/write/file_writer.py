@@ -274,11 +274,11 @@ class FileWriter:
             )
             for start in starts
         ]
-        groups, columns = self._row_groups, [*zip(leaves, self._schema.paths, self._specs, strict=True)]
+        groups = self._row_groups
         chunks_to_write = (
             ChunkToWrite(leaf, path, spec, groups.cipher(ordinal, index), ordinal, start, min(start + size, num_rows))
             for ordinal, start in enumerate(starts, groups.next_ordinal(len(starts)))
-            for index, (leaf, path, spec) in enumerate(columns)
+            for index, (leaf, path, spec) in enumerate(zip(leaves, self._schema.paths, self._specs, strict=True))
         )
         # threads encode chunks before the file reaches them, across row groups
         threads = self._threads_for(table_bytes, len(starts))

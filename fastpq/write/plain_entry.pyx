@@ -196,6 +196,7 @@ cdef class EntryPattern:
 
 
 @cython.final
+@cython.no_gc
 cdef class PlainEntry(EncodedStruct):
     """A ColumnChunk in the footer that encodes itself. It has the attributes of the struct, and of its ColumnMetaData, that
     fastpq.write.row_groups asks for.
