@@ -6,8 +6,11 @@ Python worker builds its own client, with credentials from its own environment o
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import importlib
 import os
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
@@ -34,7 +37,7 @@ from fastpq.spark.core import (
     option,
     read_secret,
 )
-from fastpq.spark.refusals import TOKEN_VARIABLE, refuse_key
+from fastpq.spark.refusals import TOKEN_VARIABLE, looks_like_key, refuse_key
 
 KEYRING_VARIABLE = "FASTPQ_KEYRING"
 KEYRING = "keyring"     # the client's name in options
@@ -134,6 +137,13 @@ class ServiceOptions:
     audit_is_mandatory: bool = option(
         False, "Refuse a key if the function of ``kms.audit`` fails.", level="spark", spark="kms.audit.mandatory"
     )
+    audit_hash_key: str | None = option(
+        None,
+        "Where each worker finds the secret for the hash chain of its records, never the secret itself: ``env:VARIABLE`` for "
+        'base64 in an environment variable, or ``"package.module:function"`` of a function that returns 16 bytes or more.',
+        level="spark",
+        spark="kms.audit.hash.key",
+    )
 
     @property
     def cache_lifetime(self) -> timedelta:
@@ -146,8 +156,7 @@ class ServiceOptions:
             KeyAccessError: the message names the option or the variable, and says what to do.
         """
         load_client(self.client)
-        if self.audit is not None:
-            _load(self.audit, "the audit function", "kms.audit")
+        self._audit_log()
         connection = self.connection()
         if self.client == KEYRING and not os.access(path := connection.custom_kms_conf["path"], os.R_OK):
             raise KeyAccessError(
@@ -157,7 +166,8 @@ class ServiceOptions:
 
     def factory(self) -> CryptoFactory:
         """Return this process's CryptoFactory. It caches clients and keys for cache_lifetime_seconds."""
-        name = (self.client, self.audit, self.audit_is_mandatory, self.timeout, self.attempts)
+        chain = None if self.audit_hash_key is None else (self.audit_hash_key, os.getpid())     # a fork has a chain of its own
+        name = (self.client, self.audit, self.audit_is_mandatory, self.timeout, self.attempts, chain)
         with _guard:
             if name not in _factories:
                 client = _counting(load_client(self.client))
@@ -167,10 +177,24 @@ class ServiceOptions:
             return _factories[name]
 
     def _audit_log(self) -> AuditLog | None:
+        """Return a new audit log, or None without ``kms.audit``.
+
+        Raises:
+            SchemaError: there is a hash key, but no function for the records.
+            KeyAccessError: the function or the hash key is not there on this machine, or the hash key is malformed.
+        """
         if self.audit is None:
+            if self.audit_hash_key is not None:
+                raise SchemaError("the option kms.audit.hash.key needs kms.audit, the function that gets the records")
             return None
         write = _load(self.audit, "the audit function", "kms.audit")
-        return AuditLog(write, mandatory=self.audit_is_mandatory, task=_present_task)
+        if self.audit_hash_key is None:
+            return AuditLog(write, mandatory=self.audit_is_mandatory, task=_present_task)
+        try:
+            return AuditLog(
+                write, mandatory=self.audit_is_mandatory, hash_key=_hash_key(self.audit_hash_key), task=_present_task)
+        except (TypeError, ValueError) as error:
+            raise KeyAccessError(f"the secret that kms.audit.hash.key names is malformed: {error}") from None
 
     def connection(self) -> KmsConnectionConfig:
         """Return the connection to the key service, with this machine's access token."""
@@ -293,6 +317,42 @@ def parse_timeout(text: str) -> float:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         raise SchemaError("the option kms.timeout is a positive number of seconds")
     return seconds
+
+
+def parse_key_place(text: str) -> str:
+    """Return the text of the option ``kms.audit.hash.key``.
+
+    Raises:
+        SchemaError: it is not a place, and may be the secret itself. The message does not show it.
+    """
+    if looks_like_key(text) or not re.fullmatch(r"env:\w+|[\w.]*[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
+        raise SchemaError(
+            "the option kms.audit.hash.key is env:VARIABLE, or package.module:function of a function that returns the secret. "
+            "The secret itself must not be in options, which Spark writes into plans and logs")
+    return text
+
+
+def _hash_key(place: str) -> Any:
+    """Return the secret for the hash chain of an audit log from its place. No variable holds it: a traceback would show it.
+
+    Raises:
+        KeyAccessError: there is none, or its function failed. The message does not show the function's own text.
+        ValueError: it is not base64.
+    """
+    kind, _, variable = place.partition(":")
+    if kind != "env":
+        make_key = _load(place, "the function for the secret", "kms.audit.hash.key")
+        try:
+            return make_key()
+        except Exception as error:
+            failure = type(error).__name__
+        raise KeyAccessError(f"the function {place} (option kms.audit.hash.key) failed: {failure}")
+    if variable not in os.environ:
+        raise KeyAccessError(
+            f"the environment variable {variable} (option kms.audit.hash.key) is not set for a Python worker on this machine")
+    with contextlib.suppress(ValueError):       # whose context would show the secret
+        return base64.b64decode(os.environ[variable], validate=True)
+    raise ValueError(f"the environment variable {variable} is not base64")
 
 
 def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:

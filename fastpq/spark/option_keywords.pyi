@@ -22,6 +22,7 @@ ServiceKeywords = TypedDict(
         "tableId": str,
         "kms.audit": str,
         "kms.audit.mandatory": bool | str,
+        "kms.audit.hash.key": str,
     },
     total=False,
 )

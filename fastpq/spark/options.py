@@ -30,7 +30,7 @@ from fastpq.spark.core import (
     spark_name,
     with_options_listed,
 )
-from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions, parse_timeout
+from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions, parse_key_place, parse_timeout
 from fastpq.spark.refusals import refuse_key, refuse_secrets
 from fastpq.spark.scan.filter_trees import decode_filters
 
@@ -519,6 +519,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "onMissingKey": _on_missing_key,
     "partitionBy": _names,
     "partitionOverwriteMode": _is_dynamic,
+    "kms.audit.hash.key": parse_key_place,
     "kms.timeout": parse_timeout,
     "kms.trusted.keys": _trusted_keys,
     f"{_PREFIX}column.keys": _column_keys,

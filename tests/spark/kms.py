@@ -41,5 +41,25 @@ def audit(record: Any) -> None:
             file.write(record.to_json() + "\n")
 
 
+KEPT_RECORDS: list[Any] = []
+
+
+def keep(record: Any) -> None:
+    KEPT_RECORDS.append(record)
+
+
 def failing_audit(record: Any) -> None:
     raise OSError("disk full")
+
+
+def hash_key() -> bytes:
+    """The secret for the chain of records."""
+    return b"the secret of an audit log in tests"
+
+
+def failing_hash_key() -> bytes:
+    raise RuntimeError("a secret stands here")
+
+
+def hash_key_of_text() -> str:
+    return "secret text of more than 16 bytes"

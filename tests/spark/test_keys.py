@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 
 import fastpq
 import fastpq.spark
-from fastpq.encryption import Keyring
+from fastpq.encryption import AuditLog, AuditRecord, Keyring
 from fastpq.spark.keyservice import KEYRING_VARIABLE, PASSPHRASE_VARIABLE, Encryption, ServiceOptions
 from fastpq.spark.options import read_options, write_options
 from fastpq.spark.scan.dataset_footers import Footers
@@ -27,6 +27,7 @@ from fastpq.spark.tables.listing import list_files
 from fastpq.spark.write.folder_writer import Writer
 from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, key_list
 from tests.spark.conftest import CLIENT, KEYS_VARIABLE
+from tests.spark.kms import KEPT_RECORDS, hash_key
 
 COLUMN_KEYS = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:name"}
 SERVICE: dict[str, Any] = {"kms.client": CLIENT}
@@ -113,7 +114,8 @@ def test_inspect_encryption_needs_no_key(source: Any, tmp_path: Path) -> None:
 def test_executors_record_who_opened_what(source: Any, tmp_path: Path) -> None:
     folder = tmp_path / "items"
     frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(folder))
-    audited: dict[str, Any] = {**SERVICE, "kms.audit": "tests.spark.kms:audit"}
+    chained = {"kms.audit": "tests.spark.kms:audit", "kms.audit.hash.key": "tests.spark.kms:hash_key"}
+    audited: dict[str, Any] = {**SERVICE, **chained}
     assert len(fastpq.spark.read(source, str(folder), ["price"], **audited).collect()) == 1000
     records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     in_tasks = [record for record in records if record["task"] is not None]
@@ -123,6 +125,10 @@ def test_executors_record_who_opened_what(source: Any, tmp_path: Path) -> None:
     assert {record["client"] for record in records if record["operation"] == "unwrap"} == {"InMemoryKms"}
     assert all(record["outcome"] == "ok" and record["user"] for record in records)
     assert re.fullmatch(r"stage \d+, partition \d+, attempt \d+", in_tasks[0]["task"])
+    for process in {record["process"] for record in records}:
+        chain = [record for record in records if record["process"] == process]
+        assert AuditLog.verify(chain[1:], chain[0], hash_key=hash_key()) == len(chain) - 1
+        assert all(AuditRecord(**record).compute_hash() != record["hash"] for record in chain)      # without the secret
     failing: dict[str, Any] = {**SERVICE, "kms.audit": "tests.spark.kms:failing_audit", "kms.audit.mandatory": "true"}
     with pytest.raises(Exception, match="audit log is mandatory"):
         fastpq.spark.read(source, str(folder), **failing).collect()
@@ -130,10 +136,47 @@ def test_executors_record_who_opened_what(source: Any, tmp_path: Path) -> None:
         fastpq.spark.read(source, str(folder), **{**audited, "kms.audit": "no:such"}).collect()
 
 
+def audited_service(**options: str) -> ServiceOptions:
+    service = write_options({"path": "/tmp/t", "kms.audit": "tests.spark.kms:keep", **SERVICE, **options}).service
+    assert service is not None
+    return service
+
+
+def test_the_secret_of_an_audit_comes_from_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
+    of_environment = audited_service(**{"kms.audit.hash.key": "env:FASTPQ_TEST_AUDIT_SECRET"})
+    with pytest.raises(fastpq.KeyAccessError, match=r"FASTPQ_TEST_AUDIT_SECRET \(option kms.audit.hash.key\) is not set"):
+        of_environment.check()
+    for text, words in (("no base64!", "is not base64"), (base64.b64encode(b"short").decode(), "16 bytes or more")):
+        monkeypatch.setenv("FASTPQ_TEST_AUDIT_SECRET", text)
+        with pytest.raises(fastpq.KeyAccessError, match=words) as caught:
+            of_environment.check()
+        assert text not in str(caught.value)
+    monkeypatch.setenv("FASTPQ_TEST_AUDIT_SECRET", base64.b64encode(hash_key()).decode())
+    for service in (of_environment, audited_service(**{"kms.audit.hash.key": "tests.spark.kms:hash_key"})):
+        service.check()
+        KEPT_RECORDS.clear()
+        service.encryption(Encryption("kf", options={"uniform_encryption": True}), None)
+        assert AuditLog.verify(KEPT_RECORDS, hash_key=hash_key()) == 1
+        assert hash_key().decode() not in repr(service) + repr(pickle.dumps(service))
+    for function, words in (("failing_hash_key", "failed: RuntimeError$"), ("hash_key_of_text", "malformed: .*bytes")):
+        with pytest.raises(fastpq.KeyAccessError, match=words) as caught:
+            audited_service(**{"kms.audit.hash.key": f"tests.spark.kms:{function}"}).check()
+        assert "secret" not in str(caught.value).replace("the secret that", "")
+    alone = write_options({"path": "/tmp/t", "kms.audit.hash.key": "env:X", **SERVICE}).service
+    assert alone is not None
+    with pytest.raises(fastpq.SchemaError, match=r"kms.audit.hash.key needs kms.audit"):
+        alone.check()
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"footer_key": "x"},
+        {"kms.audit.hash.key": base64.b64encode(bytes(20)).decode(), **SERVICE},
+        {"kms.audit.hash.key": "a secret that readers do not have", **SERVICE},
+        {"kms.audit.hash.key": MASTER_KEYS["kf"].hex(":"), **SERVICE},
+        {"kms.audit.hash.key": MASTER_KEYS["kf"].hex(), **SERVICE},
         {"parquet.encryption.key.list": "k:AAECAwQFBgcICQoLDA0ODw=="},
         {"parquet.encryption.key.access.token": "t"},
         {"kms.conf.password": "p"},
