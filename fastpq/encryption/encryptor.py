@@ -11,7 +11,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal, Protocol, TypeVar
 
 from fastpq import format as fmt
 from fastpq.encryption.audit import FileAudit, KeyUse, is_same_file, name_of_key
@@ -26,6 +26,8 @@ from fastpq.options import LARGEST_FOOTER
 
 FILE_IDENTIFIER_SIZE = 8        # size of aad_file_unique in bytes
 LARGEST_COLUMN_ORDINAL = 32767  # an AAD holds ordinals as signed 16-bit integers (Encryption.md, 4.4)
+# the encoded ColumnCryptoMetaData for a column that the footer key encrypts
+ENCODED_FOOTER_KEY = fmt.encode(fmt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=fmt.EncryptionWithFooterKey()))
 NO_PAGE = -1                    # page ordinal for modules that do not belong to a page
 # An encrypted column's metadata fields that a plaintext footer shows. Readers without the key need them to skip the column.
 # Other writers also disclose bloom filters, size statistics and bounding boxes.
@@ -40,6 +42,18 @@ VISIBLE_TO_ALL = (
     "data_page_offset",
     "dictionary_page_offset",
 )
+
+Shown = Literal["all", "visible", "none"]
+
+
+class EncodedEntry(Protocol):
+    """A column chunk's entry that encodes itself (``fastpq.write.plain_entry.PlainEntry``)."""
+
+    def protect(self, crypto_metadata: bytes, shown: Shown, cipher: ModuleCipher) -> None:
+        """Enter the encoded crypto metadata, and encrypt the chunk's metadata unless all of them are shown."""
+
+
+EntryT = TypeVar("EntryT", fmt.ColumnChunk, EncodedEntry)
 
 
 class FileEncryptor:
@@ -63,12 +77,12 @@ class FileEncryptor:
         """
         return ModuleCipher()
 
-    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
+    def column_chunk(self, column_path: tuple[str, ...], chunk: EntryT, cipher: ModuleCipher) -> EntryT:
         """Return a column chunk's entry in the footer, with crypto metadata, and with its own metadata encrypted if necessary.
 
         Args:
             column_path: path of the chunk's column.
-            chunk: the entry with plain ``meta_data``. It is not modified.
+            chunk: the entry with plain ``meta_data``. A ColumnChunk is not modified, an EncodedEntry is.
             cipher: the chunk's cipher.
         """
         return chunk
@@ -126,29 +140,33 @@ class KeyedFileEncryptor(FileEncryptor, ABC):
             levels_in_clear=self._properties.v2_layout == "parquet-java",
         )
 
-    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
-        metadata = chunk.meta_data
-        if metadata is None:
-            raise SchemaError("a column chunk without metadata cannot be written")
+    def column_chunk(self, column_path: tuple[str, ...], chunk: EntryT, cipher: ModuleCipher) -> EntryT:
         column = self._columns[column_path]
         if column is None:
             return chunk
+        shown = self._shown_metadata(column)
+        if not isinstance(chunk, fmt.ColumnChunk):
+            chunk.protect(_encoded_crypto_metadata(column, column_path), shown, cipher)
+            return chunk
+        metadata = chunk.meta_data
+        if metadata is None:
+            raise SchemaError("a column chunk without metadata cannot be written")
         encrypted_chunk = copy.copy(chunk)
         if column_path not in self._crypto_metadata:
             self._crypto_metadata[column_path] = _crypto_metadata(column, column_path)
         encrypted_chunk.crypto_metadata = self._crypto_metadata[column_path]
-        encrypted_chunk.meta_data = self._visible_metadata(column, metadata)
-        if encrypted_chunk.meta_data is not metadata:
+        if shown != "all":
+            is_visible = shown == "visible"
+            visible_fields = {name: getattr(metadata, name) for name in VISIBLE_TO_ALL} if is_visible else {}
+            encrypted_chunk.meta_data = fmt.ColumnMetaData(**visible_fields) if is_visible else None
             module = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
             encrypted_chunk.encrypted_column_metadata = bytes(module)
             encrypted_chunk.unknown_fields = ()    # unknown fields of a copied chunk might disclose values
         return encrypted_chunk
 
     @abstractmethod
-    def _visible_metadata(
-        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
-    ) -> fmt.ColumnMetaData | None:
-        """Return the part of an encrypted column's metadata that stays readable. If it lacks a field, the caller encrypts all."""
+    def _shown_metadata(self, column: ColumnEncryptionProperties) -> Shown:
+        """Return which part of a column's metadata stays in the footer. If some are missing, all are encrypted beside it."""
 
     def _footer_cipher(self) -> GcmModuleCipher:
         return self._cipher_class(self._properties.footer_key, self._file_aad)
@@ -165,10 +183,8 @@ class EncryptedFooterEncryptor(KeyedFileEncryptor):
         )
         return _framed(fmt.encode(crypto) + self._footer_cipher().seal(ModuleType.FOOTER, NO_PAGE, footer), self.magic)
 
-    def _visible_metadata(
-        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
-    ) -> fmt.ColumnMetaData | None:
-        return metadata if column.key is None else None
+    def _shown_metadata(self, column: ColumnEncryptionProperties) -> Shown:
+        return "all" if column.key is None else "none"
 
 
 class DuckDbFileEncryptor(EncryptedFooterEncryptor):
@@ -181,7 +197,7 @@ class DuckDbFileEncryptor(EncryptedFooterEncryptor):
         self._cipher_class = DuckDbModuleCipher
         self.encryption_algorithm = fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1())
 
-    def column_chunk(self, column_path: tuple[str, ...], chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
+    def column_chunk(self, column_path: tuple[str, ...], chunk: EntryT, cipher: ModuleCipher) -> EntryT:
         return chunk
 
 
@@ -202,10 +218,8 @@ class PlaintextFooterEncryptor(KeyedFileEncryptor):
     def frame_footer(self, footer: bytes) -> bytes:
         return _framed(footer + self._footer_cipher().sign(footer), self.magic)
 
-    def _visible_metadata(
-        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
-    ) -> fmt.ColumnMetaData | None:
-        return fmt.ColumnMetaData(**{name: getattr(metadata, name) for name in VISIBLE_TO_ALL})
+    def _shown_metadata(self, column: ColumnEncryptionProperties) -> Shown:
+        return "visible"
 
 
 def _crypto_metadata(column: ColumnEncryptionProperties, path: tuple[str, ...]) -> fmt.ColumnCryptoMetaData:
@@ -216,6 +230,10 @@ def _crypto_metadata(column: ColumnEncryptionProperties, path: tuple[str, ...]) 
             path_in_schema=list(path), key_metadata=column.key_metadata
         )
     )
+
+
+def _encoded_crypto_metadata(column: ColumnEncryptionProperties, path: tuple[str, ...]) -> bytes:
+    return ENCODED_FOOTER_KEY if column.key is None else fmt.encode(_crypto_metadata(column, path))
 
 
 def _framed(footer: bytes, magic: bytes) -> bytes:

@@ -92,6 +92,8 @@ class PathMap(Generic[T]):
 
     def unknown_paths(self, columns: Iterable[tuple[str, ...]]) -> list[str]:
         """Return the paths, as dotted strings, that cover none of the columns."""
+        if not self.has_entries:
+            return []
         covering_paths = {path[:size] for path in columns for size in range(1, len(path) + 1)}
         dotted_paths = {".".join(path) for path in covering_paths}
         unknown_paths = [path for path in self._by_dotted_path if path not in dotted_paths]
@@ -259,7 +261,7 @@ class FileEncryptionProperties(KeyHolder):
             return None if treatment is PLAINTEXT else treatment
         match self.unlisted:
             case "footer_key":
-                return ColumnEncryptionProperties()
+                return UNDER_FOOTER_KEY
             case "plaintext":
                 return None
         self.check_listed([path])
@@ -548,4 +550,5 @@ def _checked_bytes(option: str, value: bytes | None) -> bytes | None:
     return value
 
 
-PLAINTEXT = ColumnEncryptionProperties()      # stands for a column that stays unencrypted
+PLAINTEXT = ColumnEncryptionProperties()            # stands for a column that stays unencrypted
+UNDER_FOOTER_KEY = ColumnEncryptionProperties()     # a column that has no entry of its own

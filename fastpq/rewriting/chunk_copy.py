@@ -166,7 +166,7 @@ def copy_chunk(
     edit.edit_metadata(metadata)
     edit.complete(copied_chunk)
     column_index, offset_index, bloom_filter = copied_chunk.column_index, copied_chunk.offset_index, copied_chunk.bloom_filter
-    placed_chunk = PlacedChunk.sealed(metadata, sealer, column_index, offset_index, bloom_filter)
+    placed_chunk = PlacedChunk.of_structs(metadata, sealer, column_index, offset_index, bloom_filter)
     placed_chunk.entry.unknown_fields = plan.metadata.chunk.unknown_fields
     return placed_chunk, index_errors
 

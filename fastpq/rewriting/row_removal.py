@@ -115,7 +115,7 @@ class RowRemoval:
         whole = self._encode(np.flatnonzero(chunk.kept_mask), spec._replace(settings=new_settings))
         new_metadata = self._new_metadata(whole.placed(0).metadata)
         has_index = stored_indexes.offset_index is not None
-        return PlacedChunk.sealed(
+        return PlacedChunk.of_structs(
             new_metadata,
             chunk.sealer,
             self._column_index() if has_index and column_index is not None else None,

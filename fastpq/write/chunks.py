@@ -143,7 +143,7 @@ class EncodedChunk(NamedTuple):
         if spec.has_page_index:
             offset_index = pages.offset_index(start + writer.dictionary_page_size)
             column_index = pages.column_index(spec.truncation) if spec.settings.statistics else None
-        return PlacedChunk.sealed(metadata, self.cipher, column_index, offset_index, writer.bloom_filter)
+        return PlacedChunk.of_structs(metadata, self.cipher, column_index, offset_index, writer.bloom_filter)
 
     def written_pages(self) -> WrittenPages:
         """Return counts and bounds for each data page."""
@@ -232,7 +232,7 @@ class EncodedChunk(NamedTuple):
 
 
 def entry_pattern(spec: ColumnSpec) -> EntryPattern | None:
-    """Return the EntryPattern for a spec, or None if the entries of its chunks need structs. The file must be plaintext."""
+    """Return the EntryPattern for a spec, or None if the entries of its chunks need structs."""
     settings = spec.settings
     is_ordinary = settings.statistics and not settings.total_order and not settings.max_repetition_level
     if not is_ordinary or isinstance(spec.type.logical, _GEOSPATIAL + _RANGE_CHECKED):

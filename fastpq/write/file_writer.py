@@ -330,7 +330,7 @@ class FileWriter:
         """Return what encodes the footer entries of ordinary chunks with this spec, or None."""
         known_spec, pattern = self._patterns.get(id(spec), (None, None))
         if known_spec is None:
-            pattern = entry_pattern(spec) if self._row_groups.is_plaintext else None
+            pattern = entry_pattern(spec)
             self._patterns[id(spec)] = spec, pattern
         return pattern
 

@@ -1,6 +1,7 @@
-from typing import final
+from typing import Literal, final
 
 from fastpq.column.chunk_writer import ChunkWriter
+from fastpq.encryption.cipher import ModuleCipher
 from fastpq.write.spec import ColumnSpec
 
 MOST_COUNTED_LEVELS: int
@@ -28,3 +29,6 @@ class PlainEntry:
     def data_page_offset(self) -> int: ...
     @property
     def dictionary_page_offset(self) -> int | None: ...
+    def protect(
+        self, crypto_metadata: bytes, shown: Literal["all", "visible", "none"], cipher: ModuleCipher
+    ) -> None: ...

@@ -13,6 +13,8 @@ from fastpq.column.chunk_writer cimport ChunkWriter
 from fastpq.column.page_log cimport PageRecord
 from fastpq.column.page_writer cimport ENCODINGS, PAGE_TYPES, PageWriter
 from fastpq.encodings.numbers cimport RLE
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.modules cimport COLUMN_METADATA
 from fastpq.format.compact cimport EncodedStruct
 from fastpq.format.cursor cimport BINARY, FALSE, I32, I64, LIST, STOP, STRUCT, TRUE
 from fastpq.format.varint cimport write_varint
@@ -24,6 +26,7 @@ from fastpq.stats.statistics import Order
 
 cdef enum:
     ROOM = 1024                 # bytes for all fields of an entry or an index, without its path and its bounds
+    NO_PAGE = -1                # page ordinal in the AAD for a module that belongs to no page
 
 MOST_COUNTED_LEVELS = 32        # definition levels, 10 bytes each
 
@@ -82,22 +85,21 @@ cdef class EntryPattern:
         entry.total_compressed_size = writer.page_writer.pieces.size
         entry.data_page_offset = start + writer.dictionary_page_size
         entry.dictionary_page_offset = start if writer.dictionary_page_size else None
-        entry.head = self._head(entry, path, writer, page)
+        entry.metadata = self._metadata(entry, path, writer, page)
+        entry.shown_size = len(entry.metadata)
         if self.has_page_index:
             entry.offset_index = self._offset_index(entry, page)
             if self.order != NO_ORDER and (page.smallest_size >= 0 or page.present == 0):
                 entry.column_index = self._column_index(writer, page)
         return entry
 
-    cdef bytes _head(self, PlainEntry entry, tuple path, ChunkWriter writer, const PageRecord* page):
-        """Return the ColumnChunk up to the metadata, without the places of the indexes."""
+    cdef bytes _metadata(self, PlainEntry entry, tuple path, ChunkWriter writer, const PageRecord* page):
+        """Return the ColumnMetaData, and note where the fields end that a plaintext footer shows of an encrypted column."""
         cdef bytes names = stored_path(path) if self.has_path else b""
         cdef int64_t bounds = max(page.smallest_size, <int64_t>0) + max(page.largest_size, <int64_t>0)
         cdef bytes room = PyBytes_FromStringAndSize(NULL, ROOM + len(names) + bounds)
         cdef uint8_t* begin = <uint8_t*>PyBytes_AS_STRING(room)
         cdef uint8_t* out = begin
-        out = put_number(out, 2, I64, 0)                            # file_offset
-        out = put_header(out, 1, STRUCT)                            # meta_data
         out = put_number(out, 1, I32, self.physical)
         out = put_header(out, 1, LIST)
         out = put_encodings(out, writer.page_writer, self.has_levels)
@@ -111,6 +113,7 @@ cdef class EntryPattern:
         out = put_number(out, 2, I64, entry.data_page_offset)
         if entry.dictionary_page_offset is not None:
             out = put_number(out, 2, I64, entry.dictionary_page_offset)
+        entry.visible_size = out - begin
         out = put_header(out, 1 if entry.dictionary_page_offset is not None else 3, STRUCT)
         out = self._statistics(out, writer, page)
         out = put_header(out, 1, LIST)
@@ -205,7 +208,10 @@ cdef class PlainEntry(EncodedStruct):
         column_index, offset_index: the chunk's encoded page index, or None.
     """
 
-    cdef bytes head
+    cdef bytes metadata             # the encoded ColumnMetaData
+    cdef Py_ssize_t visible_size    # size of its first fields, which any reader may see
+    cdef Py_ssize_t shown_size      # how many of its bytes are in the entry
+    cdef bytes protection           # the encoded fields behind the places of the indexes, or None if the chunk is plaintext
     cdef readonly object column_index
     cdef readonly object offset_index
     cdef readonly int64_t total_uncompressed_size
@@ -217,19 +223,49 @@ cdef class PlainEntry(EncodedStruct):
     cdef public object column_index_offset
     cdef public object column_index_length
 
+    def protect(self, bytes crypto_metadata not None, str shown not None, ModuleCipher cipher not None):
+        """Enter the crypto metadata, and encrypt the metadata unless all of them are shown.
+
+        Args:
+            crypto_metadata: the encoded ColumnCryptoMetaData.
+            shown: ``"all"`` metadata, the fields that are ``"visible"`` to readers without the key, or ``"none"``.
+            cipher: the chunk's cipher.
+        """
+        cdef uint8_t[16] room
+        cdef uint8_t* out
+        if shown == "all":
+            self.protection = crypto_metadata
+            return
+        self.shown_size = self.visible_size if shown == "visible" else 0
+        module = <bytes>cipher.seal(COLUMN_METADATA, NO_PAGE, self.metadata)
+        out = write_varint(put_header(&room[0], 1, BINARY), <uint64_t>len(module))      # encrypted_column_metadata
+        self.protection = crypto_metadata + PyBytes_FromStringAndSize(<const char*>&room[0], out - &room[0]) + module
+
     cdef bytes encoded(self):
-        cdef uint8_t[64] room
-        cdef uint8_t* out = &room[0]
-        cdef int last = 3
+        cdef Py_ssize_t protection_size = 0 if self.protection is None else len(self.protection)
+        cdef bytes room = PyBytes_FromStringAndSize(NULL, ROOM + self.shown_size + protection_size)
+        cdef uint8_t* begin = <uint8_t*>PyBytes_AS_STRING(room)
+        cdef uint8_t* out = put_number(begin, 2, I64, 0)        # file_offset
+        cdef int last = 2
+        if self.shown_size:
+            out = put_header(out, 1, STRUCT)                    # meta_data
+            out = put_bytes(out, PyBytes_AS_STRING(self.metadata), self.shown_size)
+            if self.shown_size == self.visible_size:
+                out = put_byte(out, STOP)
+            last = 3
         if self.offset_index_offset is not None:
-            out = put_number(out, 1, I64, self.offset_index_offset)
+            out = put_number(out, 4 - last, I64, self.offset_index_offset)
             out = put_number(out, 1, I32, self.offset_index_length)
             last = 5
         if self.column_index_offset is not None:
             out = put_number(out, 6 - last, I64, self.column_index_offset)
             out = put_number(out, 1, I32, self.column_index_length)
+            last = 7
+        if self.protection is not None:
+            out = put_header(out, 8 - last, STRUCT)             # crypto_metadata
+            out = put_bytes(out, PyBytes_AS_STRING(self.protection), protection_size)
         out = put_byte(out, STOP)
-        return self.head + PyBytes_FromStringAndSize(<const char*>&room[0], out - &room[0])
+        return PyBytes_FromStringAndSize(<const char*>begin, out - begin)
 
 
 cdef inline uint8_t* put_byte(uint8_t* out, int value) noexcept nogil:

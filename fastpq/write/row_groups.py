@@ -19,7 +19,7 @@ from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import serialized_filter
-from fastpq.io.sink import BytesLike, Sink
+from fastpq.io.sink import Sink
 from fastpq.options import LARGEST_KEY_VALUES, MOST_COLUMNS, MOST_ENCRYPTED_ROW_GROUPS, MOST_ROW_GROUPS
 from fastpq.schema.parquet_schema import ParquetSchema
 
@@ -30,18 +30,18 @@ class PlacedChunk(NamedTuple):
     """A column chunk whose pages are in the new file.
 
     Attributes:
-        entry: plaintext footer entry: a ColumnChunk, or in a plaintext file also a PlainEntry, which encodes itself.
+        entry: plaintext footer entry: a ColumnChunk, or a PlainEntry, which encodes itself.
         metadata: the entry's ColumnMetaData, with the page offsets. A PlainEntry is its own metadata.
         cipher: chunk cipher in the new file.
-        column_index, offset_index: the page index as stored modules, or None.
+        column_index, offset_index: the encoded page index, not encrypted yet, or None.
         bloom_filter: the bloom filter, or None.
     """
 
     entry: Any
     metadata: Any
     cipher: ModuleCipher
-    column_index: BytesLike | None
-    offset_index: BytesLike | None
+    column_index: bytes | None
+    offset_index: bytes | None
     bloom_filter: SplitBlockBloomFilter | None
 
     @property
@@ -51,7 +51,7 @@ class PlacedChunk(NamedTuple):
         return first
 
     @classmethod
-    def sealed(
+    def of_structs(
         cls,
         metadata: fmt.ColumnMetaData,
         cipher: ModuleCipher,
@@ -59,7 +59,7 @@ class PlacedChunk(NamedTuple):
         offset_index: fmt.OffsetIndex | None,
         bloom_filter: SplitBlockBloomFilter | None,
     ) -> PlacedChunk:
-        """Return a PlacedChunk whose indexes are encoded and sealed, because encoded indexes for many chunks are fewer objects.
+        """Return a PlacedChunk whose indexes are encoded, because encoded indexes for many chunks are fewer objects.
 
         Args:
             metadata: metadata for the footer.
@@ -67,8 +67,8 @@ class PlacedChunk(NamedTuple):
             column_index, offset_index: page index with offsets in the new file, or None.
             bloom_filter: the bloom filter, or None.
         """
-        columns = None if column_index is None else _module(cipher, ModuleType.COLUMN_INDEX, column_index)
-        offsets = None if offset_index is None else _module(cipher, ModuleType.OFFSET_INDEX, offset_index)
+        columns = None if column_index is None else fmt.encode(column_index)
+        offsets = None if offset_index is None else fmt.encode(offset_index)
         return cls(fmt.ColumnChunk(file_offset=0, meta_data=metadata), metadata, cipher, columns, offsets, bloom_filter)
 
 
@@ -119,8 +119,8 @@ class RowGroups:
         self._encryptor = open_file_encryptor(encryption_properties, self._paths, unique, sink.name)
         self._row_groups: list[fmt.RowGroup] = [] if earlier is None else list(earlier.row_groups)
         # stored page indexes for all chunks since the last footer, and the first row group among them
-        self._column_indexes: list[BytesLike | None] = []
-        self._offset_indexes: list[BytesLike | None] = []
+        self._column_indexes: list[Any] = []
+        self._offset_indexes: list[Any] = []
         self._next_indexed = len(self._row_groups)
         if earlier is None:
             sink.write(self._encryptor.magic)
@@ -175,8 +175,14 @@ class RowGroups:
             self._encryptor.column_chunk(path, chunk.entry, chunk.cipher)
             for path, chunk in zip(self._paths, placed_chunks, strict=True)
         ]
-        self._column_indexes += [chunk.column_index for chunk in placed_chunks]
-        self._offset_indexes += [chunk.offset_index for chunk in placed_chunks]
+        self._column_indexes += [
+            None if chunk.column_index is None else chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, chunk.column_index)
+            for chunk in placed_chunks
+        ]
+        self._offset_indexes += [
+            None if chunk.offset_index is None else chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, chunk.offset_index)
+            for chunk in placed_chunks
+        ]
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
@@ -217,8 +223,3 @@ class RowGroups:
         for module in serialized_filter(bloom_filter, chunk.cipher):
             self._sink.write(module)
         chunk.metadata.bloom_filter_length = self._sink.size - chunk.metadata.bloom_filter_offset
-
-
-def _module(cipher: ModuleCipher, kind: ModuleType, index: fmt.ColumnIndex | fmt.OffsetIndex) -> BytesLike:
-    module = cipher.seal(kind, NO_PAGE, fmt.encode(index))
-    return module if isinstance(module, bytes) else memoryview(module)

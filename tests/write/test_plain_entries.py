@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.encryption import ColumnEncryptionProperties
 from fastpq.options import WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.types import ColumnType, Type
@@ -82,6 +84,76 @@ def test_the_same_bytes(options: dict[str, Any], rows: int, tmp_path: Path, monk
     assert (tmp_path / "plain.parquet").read_bytes() == (tmp_path / "structs.parquet").read_bytes()
     if options.get("write_path_in_schema", True):       # pyarrow needs the paths
         assert pq.read_table(tmp_path / "plain.parquet")["integers"].equals(data["integers"])
+
+
+KEY, OTHER_KEY = b"0123456789012345", b"5432109876543210"
+ENCRYPTIONS: dict[str, dict[str, Any]] = {
+    "footer key": {},
+    "column keys": {"column_keys": {"integers": OTHER_KEY, "texts": OTHER_KEY, "structs": OTHER_KEY}},
+    "key metadata": {"column_keys": {"deep": ColumnEncryptionProperties(OTHER_KEY, key_metadata=b"k" * 300)}},
+    "plaintext columns": {"plaintext_columns": ["integers", "texts"]},
+    "signed footer": {"plaintext_footer": True, "column_keys": {"texts": OTHER_KEY}, "unlisted": "footer_key"},
+    "CTR": {"algorithm": "AES_GCM_CTR_V1", "column_keys": {"texts": OTHER_KEY}},
+    "DuckDB": {"for_reader": "duckdb"},
+}
+
+
+def entries_of(path: Path, keys: fastpq.FileDecryptionProperties) -> list[Any]:
+    """The size of the file, and each chunk's entry, metadata and indexes, decrypted."""
+    facts: list[Any] = [path.stat().st_size]
+    with fastpq.ParquetFile(path, decryption_properties=keys) as file:
+        for index in range(file.num_row_groups):
+            for number in range(len(file.schema.columns)):
+                chunk = file.metadata.row_group(index).column(number)
+                sealed_metadata, entry = chunk.chunk.encrypted_column_metadata, copy.copy(chunk.chunk)
+                entry.encrypted_column_metadata = None
+                indexes = file.column_index(index, number), file.offset_index(index, number)
+                facts += [entry, None if sealed_metadata is None else len(sealed_metadata), chunk.metadata, *map(repr, indexes)]
+    return facts
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding": "auto"}, {"data_page_rows": 2}], ids=str)
+@pytest.mark.parametrize("encryption", ENCRYPTIONS)
+def test_encrypted_entries(encryption: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writing = fastpq.FileEncryptionProperties(KEY, **ENCRYPTIONS[encryption])
+    keys = ENCRYPTIONS[encryption].get("column_keys", {})
+    reading = fastpq.FileDecryptionProperties(
+        KEY, dict.fromkeys(keys, OTHER_KEY), allowed_algorithms=[writing.algorithm], allow_duckdb_dialect=True)
+    data = table()
+    options = {**options, "write_page_checksum": False}     # the size of a page header depends on the CRC-32 of ciphertext
+    patterns: list[Any] = []
+
+    def kept_pattern(spec: Any) -> Any:
+        patterns.append(entry_pattern(spec))
+        return patterns[-1]
+
+    monkeypatch.setattr(file_writer, "entry_pattern", kept_pattern)
+    fastpq.write_table(data, tmp_path / "plain.parquet", encryption_properties=writing, **options)
+    assert any(patterns)
+    monkeypatch.setattr(file_writer, "entry_pattern", lambda spec: None)
+    fastpq.write_table(data, tmp_path / "structs.parquet", encryption_properties=writing, **options)
+    assert entries_of(tmp_path / "plain.parquet", reading) == entries_of(tmp_path / "structs.parquet", reading)
+    read = fastpq.read_table(tmp_path / "plain.parquet", decryption_properties=reading)
+    for name in ("integers", "texts", "structs", "lists"):
+        assert pa.table(read)[name].to_pylist() == data[name].to_pylist()
+
+
+def test_an_encrypted_column_shows_no_bounds(tmp_path: Path) -> None:
+    """A signed footer has the chunk's place, but no statistics: neither in the struct nor anywhere in the file's bytes."""
+    path = tmp_path / "signed.parquet"
+    keys = fastpq.FileEncryptionProperties(KEY, plaintext_footer=True)
+    fastpq.write_table({"x": ["a rare text", "another"]}, path, encryption_properties=keys)
+    assert b"rare" not in path.read_bytes()
+    with fastpq.ParquetFile(path) as file:
+        shown = file.metadata.row_group(0).column(0).metadata
+        assert shown.num_values == 2
+        assert shown.statistics is None
+        assert shown.size_statistics is None
+        assert shown.encoding_stats is None
+    with fastpq.ParquetFile(path, decryption_properties=fastpq.FileDecryptionProperties(KEY)) as file:
+        whole = file.metadata.row_group(0).column(0).metadata
+        assert whole.statistics is not None
+        assert whole.statistics.min_value == b"a rare text"
 
 
 def test_ordinary_columns_have_a_pattern() -> None:
