@@ -23,10 +23,14 @@ class FileDecryptor:
     Attributes:
         seals_every_chunk: whether chunks without crypto metadata are encrypted too.
         may_prefetch_keys: whether column keys may come from a distant key service.
+        may_refuse_columns: whether ``check_column`` may refuse a column.
+        has_keys: whether the reader has keys, so that ``open_own_metadata`` may open something.
     """
 
     seals_every_chunk: ClassVar[bool] = False
     may_prefetch_keys = False
+    may_refuse_columns = False
+    has_keys: ClassVar[bool] = False
 
     def open_footer(self, module: Sealed) -> bytes:
         """Decrypt an encrypted footer and return the serialized FileMetaData.
@@ -151,6 +155,33 @@ class FileDecryptor:
             CryptoError: the reader's properties hold a key for the column, or the footer is not verified.
         """
         raise KeyAccessError(NO_COLUMN_KEY, column=".".join(path))
+
+    def open_own_metadata(
+        self, path: tuple[str, ...], key_metadata: bytes | None, row_group_ordinal: int, column_ordinal: int, module: Sealed
+    ) -> bytes | None:
+        """Return the serialized metadata of a column chunk that has its own key, or None if ``column_metadata`` has to open them.
+
+        Args:
+            path: the column's path in the schema, which the crypto metadata have too.
+            key_metadata: the key's key metadata, or None if there are none.
+            row_group_ordinal, column_ordinal: the chunk's ordinals.
+            module: ``encrypted_column_metadata``.
+
+        Raises:
+            TagVerificationError: the module was altered, or the key or the AAD prefix is wrong.
+            CryptoError: the footer is not verified.
+        """
+        return None
+
+    def own_key_cipher(
+        self, path: tuple[str, ...], key_metadata: bytes | None, row_group_ordinal: int, column_ordinal: int
+    ) -> ModuleCipher:
+        """Return the cipher for a column chunk that has its own key. The arguments are those of ``open_own_metadata``.
+
+        Raises:
+            KeyAccessError: there is no key for the column.
+        """
+        raise KeyAccessError.denied(NO_COLUMN_KEY, column=".".join(path))
 
 
 def column_name(chunk: fmt.ColumnChunk) -> str | None:

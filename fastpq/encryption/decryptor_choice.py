@@ -5,6 +5,7 @@ A plaintext file has a decryptor too, which uses the null cipher.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
@@ -12,6 +13,7 @@ from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import CryptoError, FormatError, KeyAccessError
 
 if TYPE_CHECKING:
+    from fastpq.encryption.keyed_decryptor import DuckDbFileDecryptor, KeyedFileDecryptor
     from fastpq.encryption.properties import FileDecryptionProperties
 
 SIGNATURE_SIZE = 28     # total size of nonce and tag in bytes (Encryption.md, 5.5)
@@ -45,11 +47,8 @@ def open_file_decryptor(
         if encrypted_footer:
             raise KeyAccessError("the footer is encrypted: reading needs decryption_properties", module="FOOTER")
         return FileDecryptor()
-    # imported late: files without properties need neither
-    from fastpq.encryption.keyed_decryptor import DuckDbFileDecryptor, KeyedFileDecryptor
-    from fastpq.encryption.properties import FileDecryptionProperties
-
-    if not isinstance(properties, FileDecryptionProperties):
+    duckdb_class, keyed_class, properties_class = _keyed_classes()
+    if not isinstance(properties, properties_class):
         raise TypeError(
             f"decryption_properties must be fastpq.FileDecryptionProperties, not {type(properties)}{_way_from(properties)}")
     if algorithm is None:
@@ -61,9 +60,18 @@ def open_file_decryptor(
                 "(allow_plaintext_files=True reads it anyway)"
             )
         return FileDecryptor()
-    if encrypted_footer and properties.allow_duckdb_dialect and DuckDbFileDecryptor.is_own_algorithm(algorithm):
-        return DuckDbFileDecryptor(properties, algorithm, key_metadata, encrypted_footer, name)
-    return KeyedFileDecryptor(properties, algorithm, key_metadata, encrypted_footer, name)
+    if encrypted_footer and properties.allow_duckdb_dialect and duckdb_class.is_own_algorithm(algorithm):
+        return duckdb_class(properties, algorithm, key_metadata, encrypted_footer, name)
+    return keyed_class(properties, algorithm, key_metadata, encrypted_footer, name)
+
+
+@cache
+def _keyed_classes() -> tuple[type[DuckDbFileDecryptor], type[KeyedFileDecryptor], type[FileDecryptionProperties]]:
+    """Return the classes that files without properties do not need. They are imported at the first call."""
+    from fastpq.encryption.keyed_decryptor import DuckDbFileDecryptor, KeyedFileDecryptor
+    from fastpq.encryption.properties import FileDecryptionProperties
+
+    return DuckDbFileDecryptor, KeyedFileDecryptor, FileDecryptionProperties
 
 
 def _way_from(properties: object) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
-from typing import Self
+from typing import Self, TypeVar
 
 from fastpq import format as fmt
 from fastpq.encryption.audit import FileAudit, KeyUse, name_of_key
@@ -28,6 +27,8 @@ from fastpq.encryption.service_calls import FAR_SECONDS, call_all
 from fastpq.encryption.tracebacks import hides_arguments
 from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError, UnsupportedError
+
+T = TypeVar("T")
 
 
 class RetrievedKeys:
@@ -124,6 +125,8 @@ NO_PAGE = -1        # page ordinal for modules that do not belong to a page
 class KeyedFileDecryptor(FileDecryptor):
     """Decryptor for an encrypted file, with the reader's keys. Columns whose key is missing cannot be read."""
 
+    has_keys = True
+
     def __init__(
         self,
         properties: FileDecryptionProperties,
@@ -141,20 +144,22 @@ class KeyedFileDecryptor(FileDecryptor):
         self._is_footer_trusted = not encrypted_footer and not properties.verify_footer_signature
         self._paths: Sequence[tuple[str, ...]] = ()
         self._retrieved_keys = None if properties.key_retriever is None else RetrievedKeys.for_file(properties, key_metadata)
+        self.may_refuse_columns = True      # until the footer is trusted
         self.may_prefetch_keys = self._retrieved_keys is not None
         self._has_keys: dict[tuple[tuple[str, ...], bytes | None] | None, bool] = {}
         self._chunks: Callable[[], Iterable[fmt.ColumnChunk]] | None = None     # one chunk of each column, until it was called
 
     def open_footer(self, module: Sealed) -> bytes:
-        with self._auditing_footer(), self._explaining_wrong_prefix():
-            footer = self._footer_cipher(NO_FOOTER_KEY).open(ModuleType.FOOTER, NO_PAGE, module)
-        self._is_footer_trusted = True
-        return footer
+        def open_with(cipher: GcmModuleCipher) -> bytes:
+            return cipher.open(ModuleType.FOOTER, NO_PAGE, module)
+
+        return self._trust_footer(NO_FOOTER_KEY, open_with)
 
     def verify_footer(self, footer: Sealed, signature: Sealed) -> None:
-        with self._auditing_footer(), self._explaining_wrong_prefix():
-            self._footer_cipher(NO_SIGNING_KEY).verify_signature(footer, signature)
-        self._is_footer_trusted = True
+        def verify_with(cipher: GcmModuleCipher) -> None:
+            cipher.verify_signature(footer, signature)
+
+        self._trust_footer(NO_SIGNING_KEY, verify_with)
 
     def name_columns(self, paths: Sequence[tuple[str, ...]]) -> None:
         self._paths = paths
@@ -248,7 +253,28 @@ class KeyedFileDecryptor(FileDecryptor):
         key = self._footer_key()
         if key is None:
             return super().footer_key_cipher(path, row_group_ordinal, column_ordinal)
-        self._record_footer_key(".".join(path))
+        name = ".".join(path)
+        self._record_footer_key(name)
+        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, name)
+
+    def open_own_metadata(
+        self, path: tuple[str, ...], key_metadata: bytes | None, row_group_ordinal: int, column_ordinal: int, module: Sealed
+    ) -> bytes | None:
+        if self._audit is not None:
+            return None
+        self._require_trusted_footer()
+        key = self._own_key(path, key_metadata)
+        if key is None:
+            return None
+        cipher = self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, ".".join(path))
+        return cipher.open(ModuleType.COLUMN_METADATA, NO_PAGE, module)
+
+    def own_key_cipher(
+        self, path: tuple[str, ...], key_metadata: bytes | None, row_group_ordinal: int, column_ordinal: int
+    ) -> ModuleCipher:
+        key = self._own_key(path, key_metadata)
+        if key is None:
+            return super().own_key_cipher(path, key_metadata, row_group_ordinal, column_ordinal)
         return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, ".".join(path))
 
     def prefetch_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
@@ -365,15 +391,27 @@ class KeyedFileDecryptor(FileDecryptor):
             )
         return (supplied_prefix or stored_prefix or b"") + parameters.aad_file_unique
 
-    @contextmanager
-    def _explaining_wrong_prefix(self) -> Iterator[None]:
-        """Add a sentence to a TagVerificationError if a wrong AAD prefix may be the cause, because the file stores no prefix."""
+    def _trust_footer(self, refusal: str, open_with: Callable[[GcmModuleCipher], T]) -> T:
+        """Open or verify the footer with its cipher, return the result, and record whether the footer key could be used.
+
+        Args:
+            refusal: message of the KeyAccessError if there is no key.
+            open_with: function that takes the footer's cipher. An exception means that the footer is not trusted.
+        """
         try:
-            yield
-        except TagVerificationError as error:
-            if self._properties.aad_prefix is not None and not self._parameters.aad_prefix:
+            result = open_with(self._footer_cipher(refusal))
+        except Exception as error:
+            if (
+                isinstance(error, TagVerificationError)
+                and self._properties.aad_prefix is not None and not self._parameters.aad_prefix
+            ):
                 error.message += ". The file does not store its AAD prefix: the supplied prefix may be wrong"
+            self._record_footer(error)
             raise
+        self._record_footer(None)
+        self._is_footer_trusted = True
+        self.may_refuse_columns = self._properties.column_keys.has_entries
+        return result
 
     def _footer_key(self) -> AesKey | None:
         return self._properties.footer_key or self._retrieve(self._footer_key_metadata)
@@ -414,22 +452,13 @@ class KeyedFileDecryptor(FileDecryptor):
         if self._audit is not None:
             self._audit.record(self._footer_key_use(), column, None)
 
-    @contextmanager
-    def _auditing_footer(self) -> Iterator[None]:
-        """Record the footer key's use, and whether it opened or verified the footer."""
-        failure: Exception | None = None
-        try:
-            yield
-        except Exception as error:
-            failure = error
-            raise
-        finally:
-            if self._audit is not None:
-                self._audit.record(self._use(self._footer_key_metadata, self._properties.footer_key is not None), None, failure)
-            failure = None
+    def _record_footer(self, error: Exception | None) -> None:
+        """Record the footer key's use, and the error if it did not open or verify the footer."""
+        if self._audit is not None:
+            self._audit.record(self._use(self._footer_key_metadata, self._properties.footer_key is not None), None, error)
 
     def _find_column_key(self, chunk: fmt.ColumnChunk) -> AesKey | None:
-        """Return an encrypted column's key, or None if it is missing. ``column_keys`` is asked before the key retriever."""
+        """Return an encrypted column's key, or None if it is missing."""
         crypto = chunk.crypto_metadata
         assert crypto is not None
         if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None:
@@ -437,11 +466,15 @@ class KeyedFileDecryptor(FileDecryptor):
         column = crypto.ENCRYPTION_WITH_COLUMN_KEY
         if column is None:
             raise UnsupportedError("a ColumnCryptoMetaData that names neither the footer key nor a column key")
-        explicit_key = self._properties.column_keys.find(tuple(column.path_in_schema))
+        return self._own_key(tuple(column.path_in_schema), column.key_metadata)
+
+    def _own_key(self, path: tuple[str, ...], key_metadata: bytes | None) -> AesKey | None:
+        """Return a column's own key, or None if it is missing. ``column_keys`` is asked before the key retriever."""
+        explicit_key = self._properties.column_keys.find(path)
         try:
-            return explicit_key or self._retrieve(column.key_metadata)
+            return explicit_key or self._retrieve(key_metadata)
         except ParquetError as error:
-            error.at(column=column_name(chunk))
+            error.at(column=".".join(path))
             raise
 
     def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:

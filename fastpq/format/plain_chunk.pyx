@@ -8,7 +8,9 @@ from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
-from fastpq.format.cursor cimport Cursor, I32, I64, LIST, STOP, STRUCT, cursor_at, skip_value, take_field, take_zigzag
+from fastpq.format.cursor cimport (
+    BINARY, Cursor, I32, I64, LIST, STOP, STRUCT, cursor_at, skip_value, take_byte, take_field, take_varint, take_zigzag,
+)
 from fastpq.format.list_offsets cimport StructList
 from fastpq.format.varint cimport write_varint
 
@@ -29,6 +31,11 @@ cdef enum:
     TOTAL_COMPRESSED_SIZE = 7
     DATA_PAGE_OFFSET = 9
     DICTIONARY_PAGE_OFFSET = 11
+
+cdef enum:
+    OWN_KEY = 2                 # field id in ColumnCryptoMetaData
+    OWN_PATH = 1                # field ids in EncryptionWithColumnKey
+    KEY_METADATA = 2
 
 cdef enum:
     BINARY_ELEMENT = 8          # wire type for texts in a list header
@@ -74,15 +81,18 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
     memset(chunk, 0, sizeof(PlainChunk))
     wire = take_field(&cursor, &id)
     while wire != STOP:
-        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA or 0 < id < 32 and seen_ids >> id & 1:
+        if id == FILE_PATH or 0 < id < 32 and seen_ids >> id & 1:
             return False
         if id == CRYPTO_METADATA:
             if wire != STRUCT or cursor.end - cursor.pos < <int64_t>sizeof(FOOTER_KEY):
                 return False
-            if memcmp(cursor.pos, FOOTER_KEY, sizeof(FOOTER_KEY)) != 0:
+            if memcmp(cursor.pos, FOOTER_KEY, sizeof(FOOTER_KEY)) == 0:
+                cursor.pos += sizeof(FOOTER_KEY)
+                chunk.under_footer_key = True
+            elif not read_own_key(&cursor, path, path_size, chunk):
                 return False
-            cursor.pos += sizeof(FOOTER_KEY)
-            chunk.under_footer_key = True
+        elif id == ENCRYPTED_COLUMN_METADATA:
+            chunk.sealed_metadata = take_bytes(&cursor, wire, &chunk.sealed_metadata_size)
         elif id == META_DATA:
             if wire != STRUCT or not read_metadata(&cursor, path, path_size, chunk):
                 return False
@@ -93,7 +103,52 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
         if 0 < id < 32:
             seen_ids |= <uint32_t>1 << id
         wire = take_field(&cursor, &id)
-    return not cursor.failed and seen_ids & CHUNK_NEEDS == CHUNK_NEEDS
+    if cursor.failed:
+        return False
+    chunk.is_sealed = chunk.under_own_key and chunk.sealed_metadata != NULL and seen_ids >> FILE_OFFSET & 1
+    return not chunk.under_own_key and chunk.sealed_metadata == NULL and seen_ids & CHUNK_NEEDS == CHUNK_NEEDS
+
+
+cdef bint read_opened_metadata(const uint8_t* data, size_t size, const uint8_t* path, size_t path_size,
+                               PlainChunk* chunk) noexcept nogil:
+    cdef Cursor cursor = cursor_at(data, size)
+    memset(chunk, 0, sizeof(PlainChunk))        # a plaintext footer shows some fields: only the encrypted ones count
+    return read_metadata(&cursor, path, path_size, chunk)
+
+
+cdef const uint8_t* take_bytes(Cursor* cursor, int wire, size_t* size) noexcept nogil:
+    """Return where a BINARY field's bytes are, and set their number. For other fields the cursor fails."""
+    cdef const uint8_t* place
+    size[0] = <size_t>take_varint(cursor) if wire == BINARY else 0
+    if wire != BINARY or cursor.failed or size[0] > <size_t>(cursor.end - cursor.pos):
+        cursor.failed = True
+        size[0] = 0
+    place = cursor.pos
+    cursor.pos += size[0]
+    return place
+
+
+cdef bint read_own_key(Cursor* cursor, const uint8_t* path, size_t path_size, PlainChunk* chunk) noexcept nogil:
+    """Read a ColumnCryptoMetaData that names a column's own key. Return False if it names another path, or is not as usual."""
+    cdef int64_t id = 0
+    cdef int wire = take_field(cursor, &id)
+    if id != OWN_KEY or wire != STRUCT:
+        return False
+    id = 0
+    wire = take_field(cursor, &id)
+    if id != OWN_PATH or wire != LIST or path_size > <size_t>(cursor.end - cursor.pos):
+        return False
+    if memcmp(cursor.pos, path, path_size) != 0:
+        return False
+    cursor.pos += path_size
+    wire = take_field(cursor, &id)
+    if wire != STOP and id == KEY_METADATA:
+        chunk.key_metadata = take_bytes(cursor, wire, &chunk.key_metadata_size)
+        wire = take_field(cursor, &id)
+    if wire != STOP or take_byte(cursor) != STOP or cursor.failed:      # the ends of both structs
+        return False
+    chunk.under_own_key = True
+    return True
 
 
 cdef bint read_metadata(Cursor* cursor, const uint8_t* path, size_t path_size, PlainChunk* chunk) noexcept nogil:
@@ -175,6 +230,7 @@ cdef class ChunkEntries:
 
     cdef bint read(self, int64_t row_group, int64_t column, bytes path, PlainChunk* chunk):
         cdef int64_t place = self.row_groups.place(row_group, column)
+        chunk.is_sealed = False
         if not 0 <= place < self.footer.shape[0]:
             return False
         return read_plain_chunk(

@@ -4,9 +4,10 @@ A file may have a million chunks. Therefore plans are made by compiled code, and
 """
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
-from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
+from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk, read_opened_metadata
 from fastpq.format.slots cimport untrack
 
 from typing import NamedTuple
@@ -73,6 +74,8 @@ cdef class ChunkPlan:
         dictionary_size: stored size of the chunk's dictionary page in bytes, or 0 if none is before the data pages.
         ranges: byte ranges to read, as (offset, length).
         under_footer_key: whether it is known, without the chunk's metadata, that the footer key encrypts the chunk.
+        under_own_key: whether it is known, without the chunk's metadata, that the chunk is encrypted with a key of its own.
+        key_metadata: that key's key metadata, or None.
         row_group_ordinal: the row group's ordinal in AADs.
     """
 
@@ -153,6 +156,8 @@ cdef class ChunkPlan:
         plan.codec = self.codec
         plan.is_encrypted = self.is_encrypted
         plan.under_footer_key = self.under_footer_key
+        plan.under_own_key = self.under_own_key
+        plan.key_metadata = self.key_metadata
         plan.has_dictionary = self.has_dictionary
         plan.v2_is_compressed = self.v2_is_compressed
         plan.file_path = self.file_path
@@ -176,15 +181,17 @@ cdef class ChunkPlanner:
         slack: number of bytes that a chunk may have beyond its stored size.
         v2_is_compressed: as for ChunkPlan.
         check: raises an error if the reader's keys do not allow a column to be unencrypted, or to be encrypted with the footer
-            key. None if the reader has no keys. Its arguments are the column, a row group index, and True for "encrypted with the
-            footer key". It is called for a column's first chunk of each of the two kinds.
+            key. None if they allow every column. Its arguments are the column, a row group index, and True for "encrypted with
+            the footer key". It is called for a column's first chunk of each of the two kinds.
+        open_metadata: opens the metadata of a chunk that has its own key. Its arguments are the column, a row group index, the
+            key metadata or None, and the stored module. It returns None if plan_other has to plan the chunk. None without keys.
         plan_other: plans one chunk, or raises an error. Its arguments are the column, the row group index and the number of the
-            chunk's first row in the output. It is called for chunks that have their own key, are in another file, are not at the
-            column's place in the row group, are broken, or contradict the schema or the file size.
+            chunk's first row in the output. It is called for chunks whose own key is missing or audited, that are in another
+            file, are not at the column's place in the row group, are broken, or contradict the schema or the file size.
     """
 
     def __init__(self, file, ChunkEntries entries, list groups not None, int64_t file_size, int64_t slack,
-                 bint v2_is_compressed, check, plan_other not None):
+                 bint v2_is_compressed, check, open_metadata, plan_other not None):
         self.file = file
         self.entries = entries
         self.groups = groups
@@ -192,6 +199,7 @@ cdef class ChunkPlanner:
         self.slack = slack
         self.v2_is_compressed = v2_is_compressed
         self.check = check
+        self.open_metadata = open_metadata
         self.plan_other = plan_other
 
     cpdef list chunks(self, column):
@@ -209,13 +217,14 @@ cdef class ChunkPlanner:
         path = self.entries.path_of(column)
         physical = column.element.type
         for index, num_rows, offset in self.groups:
+            plan = ChunkPlan.__new__(ChunkPlan)
             if not self.read_entry(index, number, path, physical, num_rows, &stored, &start):
-                plans.append(self.plan_other(column, index, offset))
-                continue
-            if self.check is not None and not checked[stored.under_footer_key]:
+                if not self.open_entry(column, index, path, physical, num_rows, &stored, &start, plan):
+                    plans.append(self.plan_other(column, index, offset))
+                    continue
+            elif self.check is not None and not checked[stored.under_footer_key]:
                 self.check(column, index, stored.under_footer_key)
                 checked[stored.under_footer_key] = True
-            plan = ChunkPlan.__new__(ChunkPlan)
             plan.column = column
             plan.row_group = index
             plan.row_offset = offset
@@ -227,7 +236,8 @@ cdef class ChunkPlanner:
             plan.length = plan.num_bytes = min(stored.total_compressed_size + self.slack, self.file_size - start)
             plan.dictionary_size = stored.data_page_offset - start
             plan.codec = stored.codec
-            plan.is_encrypted = plan.under_footer_key = stored.under_footer_key
+            plan.under_footer_key = stored.under_footer_key
+            plan.is_encrypted = plan.under_footer_key or plan.under_own_key
             plan.has_dictionary = stored.dictionary_page_offset != 0
             plan.v2_is_compressed = self.v2_is_compressed
             plan.file = self.file
@@ -236,10 +246,27 @@ cdef class ChunkPlanner:
 
     cdef bint read_entry(self, int64_t row_group, int64_t column, bytes path, int physical, int64_t num_rows, PlainChunk* stored,
                          int64_t* start):
-        cdef int64_t size
-        if self.entries is None or not self.entries.read(row_group, column, path, stored):
+        return self.entries is not None and self.entries.read(row_group, column, path, stored) and self.fits(
+            physical, num_rows, stored, start)
+
+    cdef bint open_entry(self, column, int64_t row_group, bytes path, int physical, int64_t num_rows, PlainChunk* stored,
+                         int64_t* start, ChunkPlan plan) except -1:
+        cdef bytes plain, key_metadata = None
+        if self.open_metadata is None or not stored.is_sealed:
             return False
-        size = stored.total_compressed_size
+        if stored.key_metadata != NULL:
+            key_metadata = PyBytes_FromStringAndSize(<const char*>stored.key_metadata, <Py_ssize_t>stored.key_metadata_size)
+        module = PyBytes_FromStringAndSize(<const char*>stored.sealed_metadata, <Py_ssize_t>stored.sealed_metadata_size)
+        plain = self.open_metadata(column, row_group, key_metadata, module)
+        if plain is None or not read_opened_metadata(
+                <const uint8_t*>PyBytes_AS_STRING(plain), <size_t>len(plain), <const uint8_t*>PyBytes_AS_STRING(path),
+                <size_t>len(path), stored):
+            return False
+        plan.under_own_key, plan.key_metadata = True, key_metadata
+        return self.fits(physical, num_rows, stored, start)
+
+    cdef bint fits(self, int physical, int64_t num_rows, const PlainChunk* stored, int64_t* start) noexcept:
+        cdef int64_t size = stored.total_compressed_size
         start[0] = stored.data_page_offset
         if 0 < stored.dictionary_page_offset < start[0]:
             start[0] = stored.dictionary_page_offset

@@ -177,6 +177,8 @@ class ChunkOpener:
         column = chunk.column
         if chunk.under_footer_key:
             return self.decryptor.footer_key_cipher(column.path, chunk.row_group_ordinal, column.index)
+        if chunk.under_own_key:
+            return self.decryptor.own_key_cipher(column.path, chunk.key_metadata, chunk.row_group_ordinal, column.index)
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, column.index)
 

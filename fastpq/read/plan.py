@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import RowRanges
@@ -197,13 +196,17 @@ def planner_of(metadata: FileMetaData, groups: list[tuple[int, int, int]], file_
         except ParquetError as error:
             raise error.at(column=column.name, row_group=index) from None
 
+    def open_metadata(column: ColumnDescriptor, index: int, key_metadata: bytes | None, module: bytes) -> bytes | None:
+        ordinal = metadata.row_group_ordinals[index]
+        return decryptor.open_own_metadata(column.path, key_metadata, ordinal, column.index, module)
+
     def plan_other(column: ColumnDescriptor, index: int, offset: int) -> ChunkPlan:
         return plan_chunk(metadata, index, column, offset, file_size)
 
     entries = None if decryptor.seals_every_chunk else metadata._chunk_entries
     return ChunkPlanner(
         metadata, entries, groups, file_size, chunk_slack(writer), v2_is_always_compressed(writer),
-        None if type(decryptor) is FileDecryptor else check, plan_other)
+        check if decryptor.may_refuse_columns else None, open_metadata if decryptor.has_keys else None, plan_other)
 
 
 def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor, offset: int, file_size: int) -> ChunkPlan:
