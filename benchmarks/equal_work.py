@@ -83,7 +83,7 @@ class EqualJob:
 
 JOBS = (
     *(EqualJob("read", "Arrow", columns) for columns in ARROW_COLUMNS),
-    *(EqualJob("read", "Polars", columns) for columns in ("all", "text")),
+    *(EqualJob("read", "Polars", columns) for columns in ("all", "text", "decimals")),
     *(EqualJob("read", "NumPy", columns) for columns in ("numbers", "text", "one decimal")),
     *(EqualJob("write", "Arrow", columns) for columns in ARROW_COLUMNS),
     EqualJob("write", "Arrow chunks", "all"),
@@ -145,7 +145,8 @@ def _arrow_readers(path: Path, columns: list[str] | None, threads: int) -> dict[
     def of_fastpq() -> Any:
         import fastpq
 
-        return pa.table(fastpq.read_table(path, columns, threads=threads, arrow_schema=False))      # text as views
+        # text as views, and decimals with 16 bytes from the decoder on
+        return pa.table(fastpq.read_table(path, columns, threads=threads, arrow_schema=False, decimals="decimal128"))
 
     def of_polars() -> Any:
         import polars as pl
@@ -166,7 +167,7 @@ def _polars_readers(path: Path, columns: list[str] | None, threads: int) -> dict
     import fastpq
 
     return {
-        "fastpq": lambda: fastpq.read_table(path, columns, threads=threads).to_polars(),
+        "fastpq": lambda: fastpq.read_table(path, columns, threads=threads, decimals="decimal128").to_polars(),
         "pyarrow": lambda: pl.from_arrow(pq.read_table(path, columns=columns, use_threads=threads > 1, memory_map=True)),
         "polars": lambda: pl.read_parquet(path, columns=columns),
         "duckdb": lambda: _duckdb_relation(path, columns, threads).pl(),

@@ -16,10 +16,17 @@ cdef enum Conversion:
     WIDE_DECIMAL = 8        # INT32, INT64 -> 16-byte little-endian integer
 
 
+cdef struct ValueChecks:
+    int digits                  # most digits that a decimal may have; 0 without a check
+    uint64_t[4] largest         # the largest decimal with so many digits
+    int64_t ticks               # ticks per day, for times of day; 0 without a check
+
+
 # Converts `count` stored values, which have `stored_width` bytes each, and writes them to `out`. `units` is the number of ticks
-# per second that TIMESTAMP96 has in memory. Returns `count` or a negative Status.
+# per second that TIMESTAMP96 has in memory. Returns `count` or a negative Status. WIDE_DECIMAL alone is checked on the way, since
+# stored decimals have a quarter or half of the bytes: OUT_OF_RANGE means that one has too many digits for `checks`.
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
-                         size_t out_width, int64_t units) noexcept nogil
+                         size_t out_width, int64_t units, const ValueChecks* checks) noexcept nogil
 # Does the reverse, for all conversions but BOOLEAN, VARIABLE, VARIABLE_DECIMAL and WIDE_DECIMAL.
 cdef int64_t to_stored(int conversion, const uint8_t* values, size_t width, int64_t count, uint8_t* out,
                        size_t stored_width, int64_t units) noexcept nogil
@@ -41,17 +48,13 @@ cdef int64_t decimals_to_integers(const uint8_t* values, size_t width, int64_t c
 cdef void integers_to_decimals(const uint8_t* integers, int64_t count, uint8_t* out, size_t stored_width) noexcept nogil
 
 
-cdef struct ValueChecks:
-    int digits                  # most digits that a decimal may have; 0 without a check
-    uint64_t[4] largest         # the largest decimal with so many digits
-    int64_t ticks               # ticks per day, for times of day; 0 without a check
-
-
 cdef ValueChecks value_checks(int digits, int64_t ticks) noexcept nogil
 # Checks `count` values: no decimal may have too many digits, and no time of day may be outside of a day. The error names the page
 # with the number `page`.
 cdef int check_decoded(const ValueChecks* checks, const uint8_t* values, size_t width, int64_t count,
                        int64_t page) except -1 nogil
+# Raises the error for a decimal with too many digits.
+cdef int refuse_decimal(const ValueChecks* checks, int64_t page) except -1 nogil
 # Checks that the text of `count` views is UTF-8. The error names the page with the number `page`, and the value's number. The
 # first value has the number `first`.
 cdef int check_text(const View* views, int64_t count, const uint8_t* base, int64_t first, int64_t page) except -1 nogil

@@ -23,7 +23,7 @@ cdef extern from "c/big_endian.h" nogil:
 
 cdef extern from "c/decimals.h" nogil:
     void largest_decimal(int digits, uint64_t* limit) noexcept
-    void extend_decimals(const uint8_t* stored, size_t size, int64_t count, uint8_t* out) noexcept
+    bint extend_decimals(const uint8_t* stored, size_t size, int64_t count, uint8_t* out, const uint64_t* limit) noexcept
     bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
 
 cdef extern from "c/times.h" nogil:
@@ -89,7 +89,7 @@ cdef int64_t stored_int96(const uint8_t[::1] stored, const uint8_t[::1] validity
 
 
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
-                         size_t out_width, int64_t units) noexcept nogil:
+                         size_t out_width, int64_t units, const ValueChecks* checks) noexcept nogil:
     if conversion == COPY:
         memcpy(out, stored, <size_t>count * out_width)
     elif conversion == SIGNED or conversion == UNSIGNED:
@@ -99,7 +99,7 @@ cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_wi
     elif conversion == DECIMAL:
         return decimals_from_fixed(stored, stored_width, count, out, out_width)
     elif conversion == WIDE_DECIMAL:
-        extend_decimals(stored, stored_width, count, out)
+        return count if extend_decimals(stored, stored_width, count, out, checks.largest) else OUT_OF_RANGE
     else:
         return BAD_LENGTH
     return count
@@ -274,12 +274,16 @@ cdef ValueChecks value_checks(int digits, int64_t ticks) noexcept nogil:
 cdef int check_decoded(const ValueChecks* checks, const uint8_t* values, size_t width, int64_t count,
                        int64_t page) except -1 nogil:
     if checks.digits and count and not decimals_fit(values, width, count, checks.largest):
-        with gil:
-            raise FormatError(f"a decimal of more than {checks.digits} digits (verify_decimals=False reads it)", page=page)
+        refuse_decimal(checks, page)
     if checks.ticks and count and not times_fit(values, width, count, checks.ticks):
         with gil:
             raise FormatError("a TIME outside of a day (verify_times=False reads it)", page=page)
     return 0
+
+
+cdef int refuse_decimal(const ValueChecks* checks, int64_t page) except -1 nogil:
+    with gil:
+        raise FormatError(f"a decimal of more than {checks.digits} digits (verify_decimals=False reads it)", page=page)
 
 
 cdef int check_text(const View* views, int64_t count, const uint8_t* base, int64_t first, int64_t page) except -1 nogil:

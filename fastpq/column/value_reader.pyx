@@ -10,8 +10,8 @@ from libc.string cimport memcpy
 cimport cython
 
 from fastpq.column.stored_values cimport (
-    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, check_decoded, check_text, decimals_from_views, from_stored,
-    value_checks,
+    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, WIDE_DECIMAL, check_decoded, check_text, decimals_from_views,
+    from_stored, refuse_decimal, value_checks,
 )
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -238,6 +238,8 @@ cdef class ValueReader:
         return 0
 
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil:
+        if self.conversion == WIDE_DECIMAL:     # from_stored has checked them
+            return 0
         return check_decoded(&self.checks, values, self.width, count, self.pages.ordinal)
 
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:
@@ -266,10 +268,12 @@ cdef class ValueReader:
             status = self._stored(self.stored.data, count)
         if status < 0:
             return status
-        status = from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
+        status = from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units, &self.checks)
+        if status == OUT_OF_RANGE and self.conversion == WIDE_DECIMAL:
+            refuse_decimal(&self.checks, self.pages.ordinal)
         if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
             self.fits_microseconds = 0 <= from_stored(
-                TIMESTAMP96, stored, self.stored_width, count, out, self.width, MICROSECONDS)
+                TIMESTAMP96, stored, self.stored_width, count, out, self.width, MICROSECONDS, &self.checks)
         return status
 
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil:

@@ -83,30 +83,42 @@ static inline int decimals_fit(const uint8_t *values, size_t width, int64_t coun
     return 0;
 }
 
-FASTPQ_CLONES static void extend_decimals_4(const uint8_t *stored, int64_t count, uint8_t *out) {
+FASTPQ_CLONES static void extend_decimals_4(const uint8_t *stored, int64_t count, uint8_t *out, int64_t bounds[2]) {
+    int32_t low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
         int32_t value;
         int64_t words[2];
         memcpy(&value, stored + 4 * i, 4);
+        low = value < low ? value : low;
+        high = value > high ? value : high;
         words[0] = value;
         words[1] = words[0] >> 63;
         memcpy(out + 16 * i, words, 16);
     }
+    bounds[0] = low, bounds[1] = high;
 }
 
-FASTPQ_CLONES static void extend_decimals_8(const uint8_t *stored, int64_t count, uint8_t *out) {
+FASTPQ_CLONES static void extend_decimals_8(const uint8_t *stored, int64_t count, uint8_t *out, int64_t bounds[2]) {
+    int64_t low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t words[2];
         memcpy(words, stored + 8 * i, 8);
+        low = words[0] < low ? words[0] : low;
+        high = words[0] > high ? words[0] : high;
         words[1] = words[0] >> 63;
         memcpy(out + 16 * i, words, 16);
     }
+    bounds[0] = low, bounds[1] = high;
 }
 
-/* Extends the signs of `count` values with `size` bytes, which is 4 or 8, to 16 bytes. */
-static inline void extend_decimals(const uint8_t *stored, size_t size, int64_t count, uint8_t *out) {
-    if (size == 4) extend_decimals_4(stored, count, out);
-    else extend_decimals_8(stored, count, out);
+/* Extends the signs of `count` values with `size` bytes, which is 4 or 8, to 16 bytes. Returns whether no value is beyond the
+ * limit. The limit 0 allows all values. */
+static inline int extend_decimals(const uint8_t *stored, size_t size, int64_t count, uint8_t *out, const uint64_t limit[4]) {
+    int64_t bounds[2];
+    if (size == 4) extend_decimals_4(stored, count, out, bounds);
+    else extend_decimals_8(stored, count, out, bounds);
+    if (!limit[0] || limit[0] > INT64_MAX || limit[1]) return 1;
+    return bounds[0] >= -(int64_t)limit[0] && bounds[1] <= (int64_t)limit[0];
 }
 
 #endif
