@@ -1,7 +1,7 @@
 """Cost of starting: ``python -m benchmarks.startup`` prints seconds of whole processes, beside NumPy, pyarrow and Polars.
 
-Each process imports a package, or imports a package and reads a small flat file. Packages take turns. Printed are medians of wall
-time and of processor time, and the ratio of the wall time to ``import numpy``. Bytecode is kept in a folder of the run.
+Each process imports a package, or imports a package and reads or writes a small flat file. Packages take turns. Printed are
+medians of wall time and of processor time, and the ratio of the wall time to ``import numpy``. Bytecode is kept in a folder.
 """
 
 from __future__ import annotations
@@ -36,10 +36,16 @@ READS = {
     "pyarrow": "import pyarrow.parquet; table = pyarrow.parquet.read_table({path!r})",
     "polars": "import polars; table = polars.read_parquet({path!r})",
 }
+COLUMNS = f"columns = dict(id=numpy.arange({ROWS}), price=numpy.arange({ROWS}) / 4)"
+WRITES = {
+    "fastpq": f"import numpy, fastpq; {COLUMNS}; fastpq.write_table(columns, {{path!r}})",
+    "pyarrow": f"import numpy, pyarrow.parquet; {COLUMNS}; pyarrow.parquet.write_table(pyarrow.table(columns), {{path!r}})",
+    "polars": f"import numpy, polars; {COLUMNS}; polars.DataFrame(columns).write_parquet({{path!r}}, compression='snappy')",
+}
 
 
 def check(path: Path) -> None:
-    """Compare the tables of all readers.
+    """Compare the tables of all readers, and those that all writers write.
 
     Raises:
         DifferenceError: the tables differ.
@@ -47,6 +53,10 @@ def check(path: Path) -> None:
     truth = pq.read_table(path)
     require_equal(pa.table(fastpq.read_table(path)), truth)
     require_equal(polars.read_parquet(path).to_arrow(), truth)
+    written = path.with_name("written.parquet")
+    for program in WRITES.values():
+        process(program.format(path=str(written)), os.environ)
+        require_equal(pq.read_table(written), truth.select(["id", "price"]))
 
 
 def measure(programs: dict[str, str], rounds: int, environment: dict[str, str]) -> dict[str, tuple[float, float]]:
@@ -74,6 +84,8 @@ def main() -> None:
         check(path)
         programs = {f"import {name}": program for name, program in IMPORTS.items()}
         programs |= {f"first read, {name}": program.format(path=str(path)) for name, program in READS.items()}
+        target = str(path.with_name("written.parquet"))
+        programs |= {f"first write, {name}": program.format(path=target) for name, program in WRITES.items()}
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
         medians = measure(programs, rounds, environment)
     numpy_wall = medians["import numpy"][0]

@@ -24,7 +24,6 @@ from fastpq.io.sink import Conditions, Sink
 from fastpq.io.sink_opening import open_sink
 from fastpq.options import DEFAULT_PROPERTIES, WriterProperties, takes_options, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.variant.shredding_choice import Shredding
 from fastpq.write.choice import EncodingChoice
 from fastpq.write.file_writer import FileWriter, missing_rows
 from fastpq.write.row_groups import RowGroups
@@ -32,6 +31,7 @@ from fastpq.write.spec import column_specs
 
 if TYPE_CHECKING:
     from fastpq.api import keywords
+    from fastpq.variant.shredding_choice import Shredding
     from fastpq.write.row_group_appending import AppendedFile
 else:       # types in annotations, which typing.get_type_hints resolves
     keywords = LazyModule("fastpq.api.keywords")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,7 +26,9 @@ from fastpq.format.stored_footer import ARROW_KEY, CHECKPOINT_KEY
 from fastpq.options import DEFAULT_PROPERTIES, WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import Geography, Geometry
-from fastpq.variant.shredding_choice import Shredder, Shredding
+
+if TYPE_CHECKING:
+    from fastpq.variant.shredding_choice import Shredder, Shredding
 
 # Keys whose metadata belong to one file only, or hold a schema in the form of the program that wrote it.
 _OF_ONE_FILE = frozenset({ARROW_KEY, CHECKPOINT_KEY, "org.apache.spark.sql.parquet.row.metadata"})
@@ -113,7 +115,11 @@ class WriterInput:
         index: bool | None = None,
     ) -> None:
         self._schema = None if schema is None else RequestedSchema(schema)
-        self._shredder = Shredder(shred) if shred else None
+        self._shredder: Shredder | None = None
+        if shred:
+            from fastpq.variant.shredding_choice import Shredder
+
+            self._shredder = Shredder(shred)
         self._with_arrow = properties.arrow_schema
         self._invalid_utf8 = properties.invalid_utf8
         self._timestamp_unit, self._truncates = properties.coerce_timestamps, properties.allow_truncated_timestamps

@@ -27,9 +27,14 @@ Convert = Callable[[Any], "AnyColumn"]
 _LISTS = (list, tuple, np.ndarray)
 
 
+def is_masked_array(values: Any) -> bool:
+    """Whether values are a numpy.ma.MaskedArray. To see that an ndarray is none, numpy.ma need not be imported."""
+    return type(values) is not np.ndarray and isinstance(values, np.ma.MaskedArray)
+
+
 def are_nested(values: Any) -> bool:
     """Whether values are lists or dicts. The first value that is not null decides."""
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked_array(values):
         values = values.compressed()
     if isinstance(values, np.ndarray):
         if values.dtype != object or values.ndim != 1:

@@ -21,6 +21,7 @@ from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, inf
 from fastpq.convert.nested_input import (
     Convert,
     are_nested,
+    is_masked_array,
     lists_of_rows,
     maps_from_objects,
     nested_from_objects,
@@ -30,7 +31,6 @@ from fastpq.convert.object_input import NO_ORDER, convert_objects, is_missing, n
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType, holds_map
 from fastpq.schema.types import ColumnType, String, Type, Unknown
-from fastpq.variant.variant_column import VariantColumn
 
 NullMask = NDArray[np.bool_]
 # Type, storage, nulls, and unit for durations.
@@ -77,10 +77,13 @@ def column_from_numpy(
     """
     if values.__class__ is np.ndarray and values.ndim == 1 and values.dtype.kind in _FLAT_KINDS:
         return _flat(values, type, nullable, name)
-    if isinstance(values, VariantColumn):
-        values = values.to_struct()
     if isinstance(values, AnyColumn):
         return recast(values, type, nullable, name)
+    if not isinstance(values, np.ndarray | list):
+        from fastpq.variant.variant_column import VariantColumn
+
+        if isinstance(values, VariantColumn):
+            return recast(values.to_struct(), type, nullable, name)
     if not isinstance(values, np.ndarray) and has_arrow_interface(values):
         from fastpq.arrow import import_column
 
@@ -183,7 +186,7 @@ def _not_a_column(values: Any, array: Array, name: str) -> SchemaError:
 
 def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
     """Return a one-dimensional, aligned array in native byte order with zeros for masked values, and the mask."""
-    is_masked = isinstance(values, np.ma.MaskedArray)
+    is_masked = is_masked_array(values)
     if isinstance(values, (list, tuple)):
         # np.asarray would give text the longest text's width, and would convert None and mixed values
         array: Array = np.fromiter(values, dtype=object, count=len(values))
@@ -267,7 +270,7 @@ def _flat(values: Any, type_: ColumnType | None, nullable: bool | None, name: st
     nulls = nulls if nulls is not None and nulls.any() else None
     if nullable is None:
         has_missing_value = array.dtype.kind == "T" and hasattr(array.dtype, "na_object")
-        nullable = nulls is not None or isinstance(values, np.ma.MaskedArray) or has_missing_value
+        nullable = nulls is not None or is_masked_array(values) or has_missing_value
     if isinstance(storage, BinaryOffsets) and not type_.is_variable:
         storage = cast_binary(storage, nulls, type_, name)
     if isinstance(storage, np.ndarray) and storage.dtype != type_.dtype:

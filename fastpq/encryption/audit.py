@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import functools
-import getpass
-import hashlib
-import hmac
-import json
-import logging
 import os
 import posixpath
-import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
+from fastpq.common.lazy import LazyModule
 from fastpq.encryption.tracebacks import KeyHolder, hides_arguments
 from fastpq.errors import CryptoError, KeyAccessError, ParquetError
 
@@ -29,7 +24,17 @@ NO_HASH = "0" * 64      # stands before the first record of a chain
 SMALLEST_HASH_KEY = 16  # in bytes
 LONGEST_NAME = 200      # characters of a name or reason that a file or a client chose
 
-_logger = logging.getLogger("fastpq.audit")
+# Every writer imports this module, but few write to an audit log.
+if TYPE_CHECKING:
+    import getpass
+    import hashlib
+    import hmac
+    import json
+    import logging
+    import socket
+else:
+    getpass, hashlib, hmac, json, logging, socket = map(
+        LazyModule, ("getpass", "hashlib", "hmac", "json", "logging", "socket"))
 
 
 class KeyUse(NamedTuple):
@@ -220,7 +225,7 @@ class AuditLog(KeyHolder):
                 if self._mandatory:
                     words = _shortened(f"{type(failure).__name__}: {failure}".removesuffix(": "))
                     raise KeyAccessError(f"the audit log is mandatory, and failed: {words}") from failure
-                _logger.warning("the audit log failed: %s", type(failure).__name__)
+                logging.getLogger("fastpq.audit").warning("the audit log failed: %s", type(failure).__name__)
             self._sequence = record.sequence
             self._hash = record.hash or self._hash
 
