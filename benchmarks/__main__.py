@@ -12,9 +12,22 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import equal_work, report
+from benchmarks import equal_work, floor, report
 from benchmarks.data import path_of
-from benchmarks.jobs import BY_NAME, ENCODINGS, EQUAL_WORK, FILE_SIZE, KERNELS, OVERHEAD, REWRITING, SELECTIVE, SHAPES, SPARK, Job
+from benchmarks.jobs import (
+    BY_NAME,
+    ENCODINGS,
+    EQUAL_WORK,
+    FILE_SIZE,
+    FLOOR,
+    KERNELS,
+    OVERHEAD,
+    REWRITING,
+    SELECTIVE,
+    SHAPES,
+    SPARK,
+    Job,
+)
 from benchmarks.peers import PEERS, environment
 from benchmarks.results import Record, Results
 from tools import command_lines
@@ -108,6 +121,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif name == FILE_SIZE:
             request = {"task": FILE_SIZE, "runs": options.runs, "scale": options.scale, "scratch": str(options.scratch)}
             results.file_size = in_child(request, 1)["records"]
+        elif name == FLOOR:
+            requests = [{"codec": codec, "threads": count} for codec in floor.CODECS for count in options.threads]
+            results.floor = [
+                in_child({"task": FLOOR, "scale": options.scale, **request}, request["threads"]) for request in requests
+            ]
         elif name == OVERHEAD:
             command = [sys.executable, "-m", "benchmarks.overhead", "--scale", str(options.scale)]
             subprocess.run([*command, "--scratch", str(options.scratch)], check=True)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data import WIDE_COLUMNS, path_of
 from benchmarks.equality import require_equal
-from benchmarks.jobs import BY_NAME, FILE_SIZE, Job
+from benchmarks.jobs import BY_NAME, FILE_SIZE, FLOOR, Job
 from benchmarks.kernels import MODULE_SIZES
 from benchmarks.peers import PEERS, Fastpq, Peer, Polars, PyArrow, environment
 from benchmarks.processes import most_memory, process, status_bytes
@@ -169,6 +169,10 @@ def main() -> int:
         result = {"lookups": lookups()}
     elif request["task"] == FILE_SIZE:
         result = {"records": file_sizes(request["runs"], request["scale"], Path(request["scratch"]))}
+    elif request["task"] == FLOOR:
+        from benchmarks import floor
+
+        result = asdict(floor.measure_lineitem(request["codec"], request["threads"], floor.TURNS, request["scale"]))
     else:
         pa.set_cpu_count(request["threads"])
         job = BY_NAME[request["job"]]

@@ -92,5 +92,6 @@ SHAPES = "shapes"           # tables of many shapes, with equal work for all; on
 OVERHEAD = "overhead"       # encrypted files beside plaintext files, in pairs, which prints its table itself
 REWRITING = "rewriting"     # functions from files to files beside cp, pyarrow and DuckDB, which prints its table itself
 SPARK = "spark"             # fastpq.spark beside Spark's native source, with bars; only by name, it takes half an hour
+FLOOR = "floor"             # reads of lineitem beside decompression and one copy of the result; only by name
 FILE_SIZE = "file-size"     # eleven tables with ZSTD: bytes and processor time, beside peers; only by name
 SELECTIVE = "selective"     # a few rows of a file, local and over HTTP, with its own peers and measures

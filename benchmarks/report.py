@@ -12,6 +12,8 @@ from rich.table import Table as Grid
 
 from benchmarks.equal_work import PEERS as EQUAL_PEERS
 from benchmarks.equal_work import EqualRecord
+from benchmarks.floor import HEAD as FLOOR_HEAD
+from benchmarks.floor import FloorRecord, row_of
 from benchmarks.jobs import BY_NAME, JOBS
 from benchmarks.peers import PEERS
 from benchmarks.plots import ratio_plot, ratios_of_table
@@ -28,6 +30,7 @@ SIZE_PICTURES = """![size of files against the time to write them: left is small
 BEGIN, END = "<!-- benchmarks: written by tools/bench --publish -->", "<!-- end of benchmarks -->"
 EQUAL_BEGIN, EQUAL_END = "<!-- equal work: written by tools/bench --publish -->", "<!-- end of equal work -->"
 SIZE_BEGIN, SIZE_END = "<!-- file size: written by tools/bench --publish -->", "<!-- end of file size -->"
+FLOOR_BEGIN, FLOOR_END = "<!-- floor: written by tools/bench --publish -->", "<!-- end of floor -->"
 OURS = "fastpq"
 # Jobs of equal work in README's table.
 README_EQUAL = (
@@ -125,6 +128,8 @@ def print_tables(results: Results, console: Console) -> None:
         console.print(kernels)
     if results.file_size:
         console.print(size_grid(results.file_size))
+    if results.floor:
+        console.print(floor_markdown(results), highlight=False)
     for what, reason in results.refused.items():
         console.print(f"[red]not timed[/red]: {what}: {reason}", highlight=False)
 
@@ -221,6 +226,8 @@ def publish(results: Results) -> None:
     if results.equal_work:
         put(PERFORMANCE, equal_markdown(results), EQUAL_BEGIN, EQUAL_END)
         put(README, readme_equal_markdown(results), EQUAL_BEGIN, EQUAL_END)
+    if results.floor:
+        put(PERFORMANCE, floor_markdown(results), FLOOR_BEGIN, FLOOR_END)
     if results.file_size:
         table = size_markdown(results)
         put(PERFORMANCE, f"{SIZE_PICTURES}\n\n{table}", SIZE_BEGIN, SIZE_END)
@@ -315,6 +322,16 @@ def equal_markdown(results: Results) -> str:
         f"Python {machine['python']}; {versions}."
     )
     return "\n".join([setting, "", *equal_head(), *equal_lines(results).values()])
+
+
+def floor_markdown(results: Results) -> str:
+    """All distances from the floor as Markdown, for docs/pages/performance.md."""
+    machine = results.machine
+    setting = (
+        f"Processor seconds; lineitem at scale factor {results.scale:g}; {machine['processor']}, {machine['cores']} cores, "
+        f"Python {machine['python']}."
+    )
+    return "\n".join([setting, "", *FLOOR_HEAD, *(row_of(FloorRecord(**fields)) for fields in results.floor)])
 
 
 def readme_equal_markdown(results: Results) -> str:

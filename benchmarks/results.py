@@ -56,6 +56,7 @@ class Results:
         selective: fields of each Lookup (benchmarks.selective).
         equal_work: fields of each EqualRecord (benchmarks.equal_work).
         file_size: fields of each SizeRecord (benchmarks.file_size).
+        floor: fields of each FloorRecord (benchmarks.floor).
     """
 
     scale: float
@@ -67,6 +68,7 @@ class Results:
     selective: list[dict[str, Any]] = field(default_factory=list)
     equal_work: list[dict[str, Any]] = field(default_factory=list)
     file_size: list[dict[str, Any]] = field(default_factory=list)
+    floor: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         self.records[record.job, record.peer, record.threads] = record

@@ -271,6 +271,23 @@ def test_the_tables_of_equal_work_agree() -> None:
     assert set(chosen) <= set(everything)
 
 
+def test_the_table_of_the_floor_has_all_its_reads() -> None:
+    """Before the first run there is no table."""
+    from benchmarks.floor import CODECS, FloorRecord
+    from benchmarks.report import FLOOR_BEGIN, FLOOR_END, PERFORMANCE, floor_markdown
+    from benchmarks.results import Results
+
+    text = PERFORMANCE.read_text()
+    rows = [line for line in text[text.index(FLOOR_BEGIN) : text.index(FLOOR_END)].splitlines() if line.startswith("|")]
+    results = Results(1, {"processor": "p", "cores": "2", "python": "3"})
+    results.floor = [vars(FloorRecord("lz4", 2, 0.3, 0.125, 0.0625, 1.6, 1.5, 1.75, 1.7))]
+    made = floor_markdown(results).splitlines()
+    assert made[-1] == "| lz4 | 2 | 0.300 | 0.125 | 0.062 | 1.60 | 1.50 to 1.75 | 1.70 |"
+    if rows:
+        assert rows[:2] == made[-3:-1]
+        assert [row.split(" | ")[:2] for row in rows[2:]] == [[f"| {codec}", threads] for codec in CODECS for threads in "12"]
+
+
 def test_the_plot_of_the_benchmarks_shows_the_table() -> None:
     """tools/bench --publish draws the plot from the table that it writes."""
     from benchmarks.plots import ratio_plot, ratios_of_table

@@ -16,6 +16,7 @@ from benchmarks.jobs import (
     ENCODINGS,
     EQUAL_WORK,
     FILE_SIZE,
+    FLOOR,
     JOBS,
     KERNELS,
     OVERHEAD,
@@ -59,7 +60,8 @@ FUZZ_TARGETS = (
 )
 FUZZ_BUILDS = ("release", "debug", "guided")
 USUAL_JOBS = (EQUAL_WORK, *(job.name for job in JOBS), SELECTIVE, KERNELS, ENCODINGS)
-BENCH_JOBS = (*USUAL_JOBS, FILE_SIZE, OVERHEAD, REWRITING, SHAPES, SPARK)
+ONLY_BY_NAME = (FILE_SIZE, FLOOR, OVERHEAD, REWRITING, SHAPES, SPARK)
+BENCH_JOBS = (*USUAL_JOBS, *ONLY_BY_NAME)
 
 
 def parser_of(command: str, description: str) -> argparse.ArgumentParser:
@@ -78,7 +80,7 @@ def demo() -> argparse.ArgumentParser:
 
 def bench() -> argparse.ArgumentParser:
     parser = parser_of("bench", BENCH)
-    jobs = f"any of {', '.join(BENCH_JOBS)} (default: all but {FILE_SIZE}, {OVERHEAD}, {REWRITING}, {SHAPES} and {SPARK})"
+    jobs = f"any of {', '.join(BENCH_JOBS)} (default: all but {', '.join(ONLY_BY_NAME[:-1])} and {ONLY_BY_NAME[-1]})"
     parser.add_argument("--jobs", default=",".join(USUAL_JOBS), help=jobs)
     parser.add_argument("--peers", default=",".join(PEER_NAMES), help=f"any of {', '.join(PEER_NAMES)} (default: all)")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
