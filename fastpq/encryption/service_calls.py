@@ -54,6 +54,13 @@ class CallTime:
         self._since = time.monotonic()      # when the first running call began, or the last call ended
         self._lock = threading.Lock()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no time is left. To ask does not end a pause."""
+        with self._lock:
+            since = time.monotonic() - self._since
+            return self._left <= since if self._running_calls else self._left <= 0 and since < DOWN_SECONDS
+
     @contextmanager
     def spent(self) -> Iterator[float]:
         """Count the time of the block, and give the number of seconds that are left for it."""
@@ -116,19 +123,27 @@ class ServiceCalls:
             KeyAccessError: the service did not answer in time, or is down. Then ``is_unavailable`` is True.
             Exceptions from the function.
         """
-        self._check_up(service)
         if self._timeout is None:
+            self._check_up(service)
             return self._try_often(service, function, None, "")
         extent = " for all keys of a file" if call_time is not None else ""
         request_text = f"was asked to {what}, and " if what else ""
         words = f"the key service {request_text}did not answer in time ({self._timeout:g} seconds{extent})"
-        with (call_time or CallTime(self._timeout)).spent() as seconds:
-            if seconds <= 0:
-                raise _unavailable(words)
-            return self._try_often(service, function, time.monotonic() + seconds, words)
+        call_time = call_time or CallTime(self._timeout)
+        if call_time.is_over:
+            raise _unavailable(words)
+        self._check_up(service)
+        with call_time.spent() as seconds:
+            is_short = seconds < self._timeout / 2
+            return self._try_often(service, function, time.monotonic() + seconds, words, is_short=is_short)
 
-    def _try_often(self, service: Hashable, function: Callable[[], T], deadline: float | None, words: str) -> T:
-        """Call a service until it answers, at most until a monotonic time. A call that takes too long fails with ``words``."""
+    def _try_often(
+        self, service: Hashable, function: Callable[[], T], deadline: float | None, words: str, *, is_short: bool = False
+    ) -> T:
+        """Call a service until it answers, at most until a monotonic time. A call that takes too long fails with ``words``.
+
+        If the time is short, because other calls have used it, such a call does not mean that the service is down.
+        """
         attempt = 0
         while True:
             attempt += 1
@@ -142,7 +157,9 @@ class ServiceCalls:
                 if attempt < self._attempts and (deadline is None or time.monotonic() + pause < deadline):
                     time.sleep(pause)
                     continue
-                self._note_failure(service, is_hanging=deadline is not None and time.monotonic() >= deadline)
+                is_late = deadline is not None and time.monotonic() >= deadline
+                if not (is_late and is_short):
+                    self._note_failure(service, is_hanging=is_late)
                 if attempt > 1:
                     error.message += f" ({attempt} attempts)"
                 raise

@@ -220,6 +220,31 @@ def test_the_time_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
         assert left == 10
 
 
+def test_refused_calls_are_part_of_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that asks every second gets an answer as soon as one that waits."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    file_time, calls = CallTime(10), ServiceCalls(10)
+    with file_time.spent():
+        now[0] += 10
+    for _ in range(int(DOWN_SECONDS)):
+        with pytest.raises(fastpq.KeyAccessError, match="did not answer in time"):
+            calls.call("kms", pytest.fail, call_time=file_time)
+        now[0] += 1
+    assert calls.call("kms", lambda: 7, call_time=file_time) == 7
+
+
+def test_a_call_that_got_little_time_does_not_mean_that_the_service_is_down() -> None:
+    """A service may be too slow for all keys of one file. Others still get theirs."""
+    released, calls = threading.Event(), ServiceCalls(60)
+    for _ in range(MOST_FAILURES):
+        with pytest.raises(fastpq.KeyAccessError, match="in time") as caught:
+            calls.call("kms", released.wait, call_time=CallTime(0.01))
+        assert caught.value.is_unavailable
+    assert calls.call("kms", lambda: 7) == 7
+    released.set()
+
+
 def test_further_attempts(data: bytes) -> None:
     client = Scripted(fail(ConnectionResetError()), fail(TimeoutError()), None)
     assert read(data, client).num_rows == 10
