@@ -62,8 +62,9 @@ def _only_on_disk(root: str) -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: _is_at(descriptor, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+        if _is_at(descriptor, path):        # somebody may have removed the lock, and another job may have its own
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
         os.close(descriptor)
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import pytest
 
 import fastpq
 from fastpq.datasets import folder_job
+from fastpq.datasets.job_lock import NAME as LOCK
+from fastpq.datasets.job_lock import only_job
 from fastpq.encryption import (
     CryptoFactory,
     DatasetDecryptionProperties,
@@ -509,6 +512,19 @@ def test_two_jobs_never_change_a_folder_at_once(root: Path) -> None:
     assert refusals == [str(root)] * 4
     assert len(ids_in(root, opening())) == 2 * ROWS
     assert not any(name.startswith("_fastpq") for name in others(root))
+
+
+def test_a_job_without_its_lock_leaves_the_lock_of_another_job(root: Path) -> None:
+    def replace_lock(done: int, total: int) -> None:
+        (root / LOCK).unlink()
+        jobs.enter_context(only_job(str(root), "encrypt_dataset"))
+
+    with ExitStack() as jobs:
+        with pytest.raises(fastpq.CryptoError, match="somebody removed its lock"):
+            fastpq.encrypt_dataset(root, sealing(), progress=replace_lock)
+        with pytest.raises(fastpq.CryptoError, match="another job is changing"):
+            fastpq.encrypt_dataset(root, sealing(), allow_plaintext_files=True)
+    assert not (root / LOCK).exists()
 
 
 def test_the_journal_of_a_finished_rotation_does_not_prevent_another_one(root: Path) -> None:
