@@ -333,7 +333,7 @@ def parse_key_place(text: str) -> str:
 
 
 def _hash_key(place: str) -> Any:
-    """Return the secret for the hash chain of an audit log from its place. No variable holds it: a traceback would show it.
+    """Return the secret for the hash chain of an audit log from its place. No exception leaves while a variable holds it.
 
     Raises:
         KeyAccessError: there is none, or its function failed. The message does not show the function's own text.
@@ -343,10 +343,14 @@ def _hash_key(place: str) -> Any:
     if kind != "env":
         make_key = _load(place, "the function for the secret", "kms.audit.hash.key")
         try:
-            return make_key()
+            key = make_key()
         except Exception as error:
-            failure = type(error).__name__
-        raise KeyAccessError(f"the function {place} (option kms.audit.hash.key) failed: {failure}")
+            failure = f"failed: {type(error).__name__}"
+        else:
+            if key is not None:     # with None a log would have no chain
+                return key
+            failure = "returned None"
+        raise KeyAccessError(f"the function {place} (option kms.audit.hash.key) {failure}")
     if variable not in os.environ:
         raise KeyAccessError(
             f"the environment variable {variable} (option kms.audit.hash.key) is not set for a Python worker on this machine")

@@ -61,5 +61,9 @@ def failing_hash_key() -> bytes:
     raise RuntimeError("a secret stands here")
 
 
+def missing_hash_key() -> str | None:
+    return os.environ.get("FASTPQ_TEST_NO_SUCH_SECRET")
+
+
 def hash_key_of_text() -> str:
     return "secret text of more than 16 bytes"

@@ -159,7 +159,11 @@ def test_the_secret_of_an_audit_comes_from_its_place(monkeypatch: pytest.MonkeyP
         service.encryption(Encryption("kf", options={"uniform_encryption": True}), None)
         assert AuditLog.verify(KEPT_RECORDS, hash_key=hash_key()) == 1
         assert hash_key().decode() not in repr(service) + repr(pickle.dumps(service))
-    for function, words in (("failing_hash_key", "failed: RuntimeError$"), ("hash_key_of_text", "malformed: .*bytes")):
+    for function, words in (
+        ("failing_hash_key", "failed: RuntimeError$"),
+        ("missing_hash_key", "returned None$"),
+        ("hash_key_of_text", "malformed: .*bytes"),
+    ):
         with pytest.raises(fastpq.KeyAccessError, match=words) as caught:
             audited_service(**{"kms.audit.hash.key": f"tests.spark.kms:{function}"}).check()
         assert "secret" not in str(caught.value).replace("the secret that", "")
