@@ -385,7 +385,7 @@ def _load(name: str, role: str, option_name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     try:
         member = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:    # TypeError: the name begins with a dot
         raise KeyAccessError(
             f"{role} {name!r} (option {option_name}) cannot be imported on this machine: {type(error).__name__}. Python "
             "workers of Spark import it anew: install its module on each machine, or give it to spark-submit --py-files; what a "

@@ -88,7 +88,8 @@ def test_the_key_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(file_kms.VARIABLE, str(tmp_path / "keys"))
     assert probe.ask_key_service(service, None) == probe.ask_key_service(service, "kf") == "ok"
     assert probe.ask_key_service(service, "other") == f"the client {CLIENT!r} raised KeyError"
-    assert "cannot be imported" in probe.ask_key_service({"client": "no_module:Client"}, None)
+    for name in ("no_module:Client", ".no_module:Client"):
+        assert "cannot be imported" in probe.ask_key_service({"client": name}, None)
     monkeypatch.setattr(file_kms.FileKms, "unwrap_key", lambda self, wrapped, name: bytes(16))
     assert "unwraps another key" in probe.ask_key_service(service, "kf")
 
