@@ -325,8 +325,7 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
         if column.values.is_ordered:
             flags |= ORDERED
-        own = None if isinstance(original.values, DictionaryValues) else extension_metadata(original.type)
-        metadata = exported_metadata(original, index, own, is_dictionary=True)
+        metadata = exported_metadata(original, index, is_dictionary=True)      # no own type of a column may be a dictionary
         node = FieldNode(index, name, flags, metadata, dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
     field = request or column.arrow

@@ -176,3 +176,14 @@ def test_columns_are_exported_by_several_threads(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SchemaError, match="9 bits for 1 nulls") as caught:
         export_stream(Table({"sound": Column(INT32, np.zeros(9, np.int32)), "broken": broken}))
     assert caught.value.context["column"] == "broken"
+
+
+def test_json_that_was_a_dictionary_when_it_was_written() -> None:
+    """pyarrow refuses a dictionary as arrow.json. Values in structs become dictionaries only when they are exported."""
+    values = pa.array(['{"a": 1}', '{"a": 1}'], pa.json_())
+    made = pa.table({"flat": values, "in_struct": pa.StructArray.from_arrays([values], ["value"])})
+    for table in (made, made.slice(0, 0)):
+        first, second = io.BytesIO(), io.BytesIO()
+        fastpq.write_table(table, first)
+        fastpq.write_table(fastpq.read_table(first, strings="dictionary"), second)
+        assert pa.table(fastpq.read_table(second)).to_pylist() == table.to_pylist()
