@@ -325,7 +325,7 @@ def parse_key_place(text: str) -> str:
     Raises:
         SchemaError: it is not a place, and may be the secret itself. The message does not show it.
     """
-    if looks_like_key(text) or not re.fullmatch(r"env:\w+|[\w.]*[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
+    if looks_like_key(text) or not re.fullmatch(r"env:\w+|(?!base64:|hex:)[\w.]*[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
         raise SchemaError(
             "the option kms.audit.hash.key is env:VARIABLE, or package.module:function of a function that returns the secret. "
             "The secret itself must not be in options, which Spark writes into plans and logs")

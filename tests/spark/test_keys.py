@@ -179,6 +179,7 @@ def test_the_secret_of_an_audit_comes_from_its_place(monkeypatch: pytest.MonkeyP
         {"footer_key": "x"},
         {"kms.audit.hash.key": base64.b64encode(bytes(20)).decode(), **SERVICE},
         {"kms.audit.hash.key": "a secret that readers do not have", **SERVICE},
+        {"kms.audit.hash.key": "base64:c2VjcmV0", **SERVICE},
         {"kms.audit.hash.key": MASTER_KEYS["kf"].hex(":"), **SERVICE},
         {"kms.audit.hash.key": MASTER_KEYS["kf"].hex(), **SERVICE},
         {"parquet.encryption.key.list": "k:AAECAwQFBgcICQoLDA0ODw=="},
