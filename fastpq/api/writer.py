@@ -31,10 +31,11 @@ from fastpq.write.spec import column_specs
 
 if TYPE_CHECKING:
     from fastpq.api import keywords
-    from fastpq.variant.shredding_choice import Shredding
+    from fastpq.variant import shredding_choice
     from fastpq.write.row_group_appending import AppendedFile
 else:       # types in annotations, which typing.get_type_hints resolves
     keywords = LazyModule("fastpq.api.keywords")
+    shredding_choice = LazyModule("fastpq.variant.shredding_choice")
 
 
 @takes_options(WriterProperties)
@@ -86,7 +87,7 @@ class ParquetWriter:
         properties: WriterProperties | None = None,
         threads: int | None = None,
         encryption_properties: FileEncryptionProperties | None = None,
-        shred: Mapping[str, Shredding] | None = None,
+        shred: Mapping[str, shredding_choice.Shredding] | None = None,
         progress: Progress | None = None,
         if_none_match: str | None = None,
         if_match: str | None = None,
