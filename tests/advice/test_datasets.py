@@ -465,7 +465,7 @@ def test_a_folder_is_made_where_a_url_says(tmp_path: Path, monkeypatch: pytest.M
         ({"steps": [], "compression": "zstd"}, "options belong to a step"),
         ({"steps": [{"verb": "sort", "options": []}]}, "needs an object"),
         ({"steps": [{"verb": "sort", "options": {"colour": 1, "by": ["id"]}}]}, "colour"),
-        ({"steps": [{"verb": "sort", "files": ["none.parquet"], "options": {"by": ["id"]}}]}, "no file of the dataset"),
+        ({"steps": [{"verb": "sort", "files": ["none.parquet"], "options": {"by": ["id"]}}]}, "is not a file of the dataset"),
     ],
 )
 def test_wrong_recipes_are_refused(
