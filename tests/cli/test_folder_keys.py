@@ -72,7 +72,7 @@ def test_exchanged_files_and_forged_ones(folder: Path, command: Runner) -> None:
 
 @pytest.mark.parametrize(("line", "words"), [
     (("rotate", "sealed", *RING, *TABLE), "trusted"),
-    (("rotate", "sealed/part-0.parquet", *RING, *TRUSTED), "no folder"),
+    (("rotate", "sealed/part-0.parquet", *RING, *TRUSTED), "is not a folder"),
     (("revoke", "sealed", "-c", "price", "--master-key", "other", *RING, *TRUSTED, *TABLE), "new master key"),
     (("revoke", "sealed", "-c", "nope", "--master-key", "kn", *RING, *TRUSTED, *TABLE), "no file has the columns nope"),
     (("encrypt", "plain", "-o", "x", *RING, *SEALING), "takes no --output"),
