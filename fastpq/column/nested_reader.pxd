@@ -18,3 +18,7 @@ cdef class NestedReader(ChunkReader):
     cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil
     cdef int _check_rows(self, int64_t count) except -1 nogil
     cdef int _decode_levels(self, bint repetition, uint8_t* out, int64_t count) except -1 nogil
+
+
+cdef class StructLeafReader(NestedReader):
+    cdef int lowest_level           # the lowest definition level so far; the caller begins with the leaf's highest

@@ -175,3 +175,27 @@ cdef class NestedReader(ChunkReader):
         if status < 0:
             self.pages.fail(status, b"repetition levels" if repetition else b"definition levels")
         return 0
+
+
+cdef class StructLeafReader(NestedReader):
+    """Decodes a column chunk as if it were flat. It belongs to a leaf with structs above it, but no lists.
+
+    A value is null if the leaf or a struct above it is null.
+    """
+
+    cdef int _load_levels(self) except -1 nogil:
+        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining), present = 0, i
+        cdef int max_level = self.pages.max_definition_level, lowest = self.lowest_level
+        cdef uint8_t* levels = scratch_reserve(&self.definition, <size_t>count)
+        self.page_nulls = 0
+        if count == 0:
+            return 0
+        self._decode_levels(False, levels, count)
+        for i in range(count):
+            lowest = min(lowest, <int>levels[i])
+            levels[i] = levels[i] == max_level
+            present += levels[i]
+        self.lowest_level = lowest
+        bytes_to_bitmap(levels, count, scratch_reserve(&self.bitmap, <size_t>(count + 7) // 8))
+        self.page_nulls = count - present
+        return 0

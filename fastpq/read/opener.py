@@ -26,7 +26,7 @@ from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import ColumnType, Decimal, Type
 
 if TYPE_CHECKING:
-    from fastpq.column.nested_reader import NestedReader
+    from fastpq.column.nested_reader import NestedReader, StructLeafReader
     from fastpq.encryption.decryptor import FileDecryptor
     from fastpq.read.chunk_run import ChunkRun, RunPlan
 
@@ -188,6 +188,18 @@ class ChunkOpener:
 
         count = chunk.chunk_values if chunk.pages is None else self.pages(chunk, stored_bytes).count_values()
         return NestedReader(self.pages(chunk, stored_bytes), self.layout(chunk.column), count)
+
+    def in_structs(self, chunk: ChunkPlan, stored_bytes: Stored, layout: Layout) -> StructLeafReader:
+        """Return a StructLeafReader that stands before a chunk's first row. The column is a leaf in structs.
+
+        Args:
+            chunk: the chunk's plan.
+            stored_bytes: the chunk's bytes.
+            layout: the values' layout.
+        """
+        from fastpq.column.nested_reader import StructLeafReader
+
+        return StructLeafReader(self.pages(chunk, stored_bytes, layout), layout, chunk.num_values)
 
     @contextmanager
     def placed(self, chunk: ChunkPlan) -> Iterator[None]:

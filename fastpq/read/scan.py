@@ -106,14 +106,14 @@ class Scan:
         opener = self.opener
         small = None if out is not None or span is not None or codes or judges else self._small_columns(requested_columns)
         if small is not None:
+            with opener.allowance.reserved(small.size):
+                small.read()
             requested_columns = small.others
         budget = self._budget(requested_columns, threads, span)
         with (
             opener.allowance.reserved(budget.decoded_size + (0 if small is None else small.size)),
             fetching(opener.source, budget.chunks, opener.properties, streaming=False) as buffers,
         ):
-            if small is not None:
-                small.read()
             for slot in budget.large:
                 check_plausible(opener, budget.chunks[slot], partial(buffers.look, slot))
             columns: list[AnyColumn] = []
@@ -126,7 +126,9 @@ class Scan:
     def _small_columns(self, requested_columns: Sequence[tuple[ColumnPlan, int]]) -> SmallColumns | None:
         """Return the small columns among the requested ones, or None if there are too few to be read in another way."""
         source = self.opener.source
-        if len(requested_columns) < FEWEST_SMALL or source.gives_views or not source.walks_late:
+        if source.gives_views or not source.walks_late:
+            return None
+        if sum(len(column.leaves) for column, _ in requested_columns) < FEWEST_SMALL:
             return None
         from fastpq.read.small_columns import SmallColumns
 

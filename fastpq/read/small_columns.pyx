@@ -1,6 +1,6 @@
-"""SmallColumns: reads flat columns that have one small chunk each, with one reader for all columns of the same kind.
+"""SmallColumns: reads columns without lists whose leaves have one small chunk each. Leaves that are alike share a reader.
 
-A wide file has thousands of such columns. For each of them, the objects of an ordinary read (FlatReading, ChunkReader,
+A wide file has thousands of such leaves. For each of them, the objects of an ordinary read (FlatReading, ChunkReader,
 PageReader, ColumnOutput) take ten times as long as the decoding of a few values.
 """
 
@@ -13,15 +13,18 @@ from libc.string cimport memset
 
 from fastpq.column.chunk_reader cimport ChunkReader
 from fastpq.column.column_output cimport ColumnOutput
+from fastpq.column.nested_reader cimport StructLeafReader
 from fastpq.read.chunk_plan cimport ChunkPlan
 
 import numpy as np
 
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, BinaryViews
+from fastpq.arrays.nested_columns import StructColumn
 from fastpq.errors import LimitError, ParquetError
 from fastpq.format.slots import make_instance, place_of
 from fastpq.read.costs import ROWS_WORTH_CODES, WORTH_A_TASK
+from fastpq.schema.shape import StructShape, shape_of
 from fastpq.schema.types import Type, Unknown
 
 cnp.import_array()
@@ -98,10 +101,10 @@ cdef int share_bytes(ChunkReader reader, array, const uint8_t* data, int64_t siz
 
 
 @cython.final
-cdef class SmallColumn:
-    """A column to read: its place among the requested columns, its schema leaf, its chunk and its kind."""
+cdef class SmallLeaf:
+    """A leaf to read: its number among these, its place in the schema, its chunk and its kind."""
 
-    cdef Py_ssize_t place
+    cdef Py_ssize_t number
     cdef object leaf
     cdef ChunkPlan chunk
     cdef SmallColumnKind kind
@@ -111,73 +114,81 @@ cdef class SmallColumn:
 cdef class SmallColumns:
     """The small columns among the columns of a read.
 
-    A small column is flat, and has one whole, unencrypted chunk in the file itself. The chunk's stored and decoded bytes are too
-    few for a task of their own (``WORTH_A_TASK``).
+    A small column is flat, or a struct without lists. Each leaf has one whole, unencrypted chunk in the file itself, whose stored
+    and decoded bytes are too few for their own task (``WORTH_A_TASK``).
 
     Args:
         opener: opens the file's chunks. Its source must walk late and give no views.
         requested_columns: column plans, each with the output's row count.
 
     Attributes:
-        others: the requested columns that are not small.
+        others: the requested columns that are not small. After ``read``, structs are among them that are null in a row.
         size: how many bytes the values of the small columns take in memory.
     """
 
     cdef object opener
     cdef dict kinds
-    cdef list columns
-    cdef list results
+    cdef list requested_columns
+    cdef list leaves
+    cdef list results               # a column for each leaf, or None if a struct above it is null in a row
+    cdef list first_leaves          # for each requested column, the number of its first leaf, or None if it is not small
     cdef readonly list others
     cdef readonly int64_t size
 
     def __init__(self, opener, requested_columns):
-        cdef Py_ssize_t place
-        cdef SmallColumn column
+        cdef SmallLeaf leaf
+        cdef list leaves
         self.opener = opener
         self.kinds = {}
-        self.columns = []
+        self.requested_columns = [*requested_columns]
+        self.leaves = []
+        self.first_leaves = []
         self.others = []
-        self.results = [None] * len(requested_columns)
-        for place, request in enumerate(requested_columns):
-            column = self._small(request)
-            if column is None:
+        for request in self.requested_columns:
+            leaves = self._small(request)
+            if leaves is None:
                 self.others.append(request)
+                self.first_leaves.append(None)
                 continue
-            column.place = place
-            self.columns.append(column)
-            self.size += column.chunk.num_rows * column.kind.width
-            if column.leaf.nullable:
-                self.size += (column.chunk.num_rows + 7) // 8
+            self.first_leaves.append(len(self.leaves))
+            for leaf in leaves:
+                leaf.number = len(self.leaves)
+                self.leaves.append(leaf)
+                self.size += leaf.chunk.num_rows * leaf.kind.width
+                if leaf.leaf.max_definition_level:
+                    self.size += (leaf.chunk.num_rows + 7) // 8
+        self.results = [None] * len(self.leaves)
 
     def __len__(self):
-        return len(self.columns)
+        return len(self.leaves)
 
-    cdef SmallColumn _small(self, request):
-        """Return the SmallColumn for a requested column, or None for a column that is not small."""
-        cdef SmallColumn column
+    cdef list _small(self, request):
+        """Return a requested column's leaves, or None if the column is not small."""
+        cdef SmallLeaf small
         cdef ChunkPlan chunk
-        cdef list leaves = request[0].leaves, chunks
-        if len(leaves) != 1:
-            return None
-        leaf, chunks = leaves[0]
-        if len(chunks) != 1 or not leaf.is_flat:
-            return None
-        chunk = <ChunkPlan?>chunks[0]
-        if (chunk.is_encrypted or chunk.kept is not None or chunk.pages is not None or chunk.file_path is not None
-                or chunk.row_offset or chunk.num_rows != request[1] or chunk.num_rows >= FEW_ROWS
-                or chunk.num_bytes >= FEW_BYTES):
-            return None
-        kind = kind_of(self.opener, self.kinds, leaf)
-        if not kind.is_read or chunk.num_bytes + chunk.num_rows * kind.width >= FEW_BYTES:
-            return None
-        if self.opener.becomes_dictionary is not None and self.opener.becomes_dictionary(leaf):
-            return None
-        column = SmallColumn.__new__(SmallColumn)
-        column.leaf, column.chunk, column.kind = leaf, chunk, kind
-        return column
+        cdef list small_leaves = [], leaves = request[0].leaves, chunks
+        for leaf, chunks in leaves:
+            if len(chunks) != 1 or leaf.max_repetition_level:
+                return None
+            chunk = <ChunkPlan?>chunks[0]
+            if (chunk.is_encrypted or chunk.kept is not None or chunk.pages is not None or chunk.file_path is not None
+                    or chunk.row_offset or chunk.num_rows != request[1] or chunk.chunk_values != chunk.num_rows
+                    or chunk.num_rows >= FEW_ROWS or chunk.num_bytes >= FEW_BYTES):
+                return None
+            kind = kind_of(self.opener, self.kinds, leaf)
+            if not kind.is_read or chunk.num_bytes + chunk.num_rows * kind.width >= FEW_BYTES:
+                return None
+            if leaf.is_flat and self.opener.becomes_dictionary is not None and self.opener.becomes_dictionary(leaf):
+                return None
+            small = SmallLeaf.__new__(SmallLeaf)
+            small.leaf, small.chunk, small.kind = leaf, chunk, kind
+            small_leaves.append(small)
+        return small_leaves
 
     def read(self):
         """Decode all small columns.
+
+        Structs that are null in a row join ``others``: their leaves have to be compared.
 
         Raises:
             ParquetError: as for ``FlatReading``.
@@ -185,21 +196,24 @@ cdef class SmallColumns:
         cdef Py_ssize_t first = 0, stop
         cdef int64_t start, end
         cdef ChunkPlan chunk
-        while first < len(self.columns):
-            chunk = (<SmallColumn>self.columns[first]).chunk
+        while first < len(self.leaves):
+            chunk = (<SmallLeaf>self.leaves[first]).chunk
             start, end, stop = chunk.start, chunk.start + chunk.length, first + 1
-            while stop < len(self.columns):
-                chunk = (<SmallColumn>self.columns[stop]).chunk
+            while stop < len(self.leaves):
+                chunk = (<SmallLeaf>self.leaves[stop]).chunk
                 if not start <= chunk.start <= end or chunk.start + chunk.length - start > LARGEST_READ:
                     break
                 end = max(end, chunk.start + chunk.length)
                 stop += 1
             self._decode(first, stop, start, end - start)
             first = stop
+        self.others = [
+            request for request, number in zip(self.requested_columns, self.first_leaves)
+            if number is None or None in self.results[number:number + len(request[0].leaves)]]
 
     cdef int _decode(self, Py_ssize_t first, Py_ssize_t stop, int64_t start, int64_t size) except -1:
-        """Decode the columns ``first`` to ``stop - 1``, whose chunks lie in one range of bytes."""
-        cdef SmallColumn column = self.columns[first]
+        """Decode the leaves ``first`` to ``stop - 1``, whose chunks lie in one range of bytes."""
+        cdef SmallLeaf leaf = self.leaves[first]
         cdef Py_ssize_t number
         cdef const uint8_t[::1] data
         try:
@@ -207,36 +221,39 @@ cdef class SmallColumns:
             array = stored_bytes.read()
             data = array
             for number in range(first, stop):
-                column = <SmallColumn>self.columns[number]
-                self.results[column.place] = self._column(column, array, &data[0] if size else NULL, start, size)
+                leaf = <SmallLeaf>self.leaves[number]
+                self.results[number] = self._column(leaf, array, &data[0] if size else NULL, start, size)
         except ParquetError as error:
-            self.opener.place(error, column.chunk)
+            self.opener.place(error, leaf.chunk)
             raise
 
-    cdef object _column(self, SmallColumn column, array, const uint8_t* data, int64_t start, int64_t size):
-        """Return one column.
+    cdef object _column(self, SmallLeaf leaf, array, const uint8_t* data, int64_t start, int64_t size):
+        """Return the values of one leaf, or None if a struct above it is null in a row.
 
         Args:
-            column: the column.
+            leaf: the leaf.
             array: bytes from the file, as an array.
             data: the first of these bytes.
             start, size: the place of these bytes in the file.
         """
-        cdef ChunkPlan chunk = column.chunk
-        cdef SmallColumnKind kind = column.kind
+        cdef ChunkPlan chunk = leaf.chunk
+        cdef SmallColumnKind kind = leaf.kind
         cdef ColumnOutput output
         cdef ChunkReader reader
         cdef int64_t nulls = 0
-        cdef bint nullable = column.leaf.nullable
+        cdef int levels = leaf.leaf.max_definition_level
+        cdef bint nullable = leaf.leaf.nullable, has_null_struct
         cdef cnp.npy_intp rows = chunk.num_rows
-        reader, output = self._reader(column, array)
+        reader, output = self._reader(leaf, array)
         share_bytes(reader, array, data, size, chunk.uncompressed_size)
         values = new_array(rows, kind.dtype)
         output.rows, output.data, output.bits = rows, <uint8_t*>cnp.PyArray_DATA(<cnp.ndarray>values), NULL
         output.buffers = []
-        if nullable:
+        if levels:
             output.bits = <uint8_t*>cnp.PyArray_DATA(<cnp.ndarray>output.validity)
             memset(output.bits, 0, <size_t>(rows + 7) // 8)
+        if levels > 1:
+            (<StructLeafReader>reader).lowest_level = levels
         reader.output = None
         reader.begin(output, 0, rows)
         try:
@@ -246,32 +263,62 @@ cdef class SmallColumns:
             if isinstance(error, LimitError):
                 raise
             raise LimitError("no memory for a page") from error
+        if levels > 1:
+            has_null_struct = (<StructLeafReader>reader).lowest_level < levels - nullable
+        else:
+            has_null_struct = nulls > 0 and not nullable
+        if has_null_struct:
+            return None
         validity = output.validity[:(rows + 7) // 8].copy() if nulls else None
         return column_of(kind, values, output.buffers, validity, nulls, nullable)
 
-    cdef tuple _reader(self, SmallColumn column, array):
-        """Return the reader for a column, and the output that it fills."""
-        cdef ChunkPlan chunk = column.chunk
-        cdef tuple key = (chunk.codec, column.leaf.max_definition_level, chunk.v2_is_compressed), made
-        made = column.kind.readers.get(key)
+    cdef tuple _reader(self, SmallLeaf leaf, array):
+        """Return the reader for a leaf, and the output that it fills."""
+        cdef ChunkPlan chunk = leaf.chunk
+        cdef int levels = leaf.leaf.max_definition_level
+        cdef tuple key = (chunk.codec, levels, chunk.v2_is_compressed), made
+        made = leaf.kind.readers.get(key)
         if made is None:
-            reader = self.opener.flat(chunk, array, column.kind.layout)
-            output = ColumnOutput(0, column.kind.width, False)
+            if levels > 1:
+                reader = self.opener.in_structs(chunk, array, leaf.kind.layout)
+            else:
+                reader = self.opener.flat(chunk, array, leaf.kind.layout)
+            output = ColumnOutput(0, leaf.kind.width, False)
             (<ColumnOutput>output).validity = np.zeros((FEW_ROWS + 7) // 8, np.uint8)
-            made = column.kind.readers[key] = (reader, output)
+            made = leaf.kind.readers[key] = (reader, output)
         return made
 
     def merged(self, other_columns):
         """Return all requested columns in their order.
 
         Args:
-            other_columns: the columns for ``others``.
+            other_columns: the columns for ``others``, as it is after ``read``.
         """
-        cdef list merged = self.results
-        others = iter(other_columns)
-        if len(self.columns) == len(merged):
-            return merged
-        return [next(others) if column is None else column for column in merged]
+        cdef list columns = []
+        others, first_other = iter(other_columns), iter(self.others)
+        waiting = next(first_other, None)
+        for request, number in zip(self.requested_columns, self.first_leaves):
+            if request is waiting:
+                columns.append(next(others))
+                waiting = next(first_other, None)
+            elif request[0].leaves[0][0].is_flat:
+                columns.append(self.results[number])
+            else:
+                columns.append(self._struct(request[0], number))
+        return columns
+
+    cdef object _struct(self, plan, number):
+        """Return a struct column. number: its first leaf's number."""
+        shape = shape_of(plan.node, [leaf.index for leaf, _ in plan.leaves], self.opener.types)
+        return struct_of(shape, iter(self.results[number:number + len(plan.leaves)]), plan.leaves[0][1][0].num_rows)
+
+
+cdef object struct_of(shape, leaves, rows):
+    """Return a shape's column. The next leaves are in an iterator, and no struct is null."""
+    if not isinstance(shape, StructShape):
+        return next(leaves)
+    children = tuple([struct_of(child, leaves, rows) for child in shape.children])
+    return StructColumn._made(shape.type, children, rows, nullable=shape.nullable)
 
 
 cdef object new_array(cnp.npy_intp count, dtype):

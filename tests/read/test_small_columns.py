@@ -46,6 +46,18 @@ def columns_of(rows: int) -> dict[str, pa.Array]:
         "null": pa.nulls(rows),
         "list": pa.array([[1, 2]] * rows),
         "struct": pa.array([{"a": 1}] * rows),
+        "deep": pa.array(
+            [{"text": text, "in": {"n": 1, "flag": text is None}} for text in pa.array(texts, mask=missing).to_pylist()],
+            pa.struct([("text", pa.string()), ("in", pa.struct([pa.field("n", pa.int8(), nullable=False), ("flag", pa.bool_())]))]),
+        ),
+        "null struct": pa.array(
+            [None if gone else {"a": 1, "b": None} for gone in missing], pa.struct([("a", pa.int32()), ("b", pa.uint8())])
+        ),
+        "null in struct": pa.array(
+            [{"in": None if gone else {"a": 1.5}} for gone in missing],
+            pa.struct([pa.field("in", pa.struct([pa.field("a", pa.float64(), nullable=False)]))]),
+        ),
+        "list in struct": pa.array([{"a": [1, 2]}] * rows, pa.struct([("a", pa.list_(pa.int64()))])),
     }
 
 
@@ -71,8 +83,9 @@ def test_equal_columns(rows: int, options: dict[str, Any], tmp_path: Path, monke
     path = tmp_path / "x.parquet"
     table = pa.table(columns_of(rows))
     pq.write_table(table, path, **options)
+    some = ["text", "int8", "struct", "bool", "int64", "null struct", "deep.in.flag"]
     for threads in (1, 2):
-        for more in ({}, {"columns": ["text", "int8", "struct", "bool", "int64"]}, {"strings": "offsets"}):
+        for more in ({}, {"columns": some}, {"strings": "offsets"}):
             arguments: dict[str, Any] = {"threads": threads, **more}
             together, alone = both(partial(fastpq.read_table, path, **arguments), monkeypatch)
             assert together == alone
@@ -80,7 +93,7 @@ def test_equal_columns(rows: int, options: dict[str, Any], tmp_path: Path, monke
                 assert (one.type, one.nullable, one.null_count, one.arrow) == (
                     other.type, other.nullable, other.null_count, other.arrow)
                 assert type(getattr(one, "values", None)) is type(getattr(other, "values", None))
-    some = ["text", "decimal"]
+    some = ["text", "decimal", "deep", "null struct", "null in struct"]
     assert pa.table(fastpq.read_table(path)).select(some).to_pylist() == table.select(some).to_pylist()
 
 
@@ -94,7 +107,10 @@ def test_small_columns_are_found(tmp_path: Path) -> None:
         opened, plan = reader._whole(request)
         small = SmallColumns(opened.opener, [(column, plan.num_rows) for column in plan.columns])
         others = [column.name for column, _ in small.others]
-    assert others == ["category", "null", "list", "struct"]
+        small.read()
+        others_after_reading = [column.name for column, _ in small.others]
+    assert others == ["category", "null", "list", "list in struct"]
+    assert others_after_reading == ["category", "null", "list", "null struct", "null in struct", "list in struct"]
 
 
 def test_columns_keep_only_their_own_bytes(tmp_path: Path) -> None:
