@@ -113,6 +113,8 @@ class Column(ColumnBase):
 
     def used_bytes(self) -> int:
         bits = 0 if self.validity is None else self.validity.nbytes
+        if type(self.values) is np.ndarray:
+            return bits + self.values.nbytes
         match self.values:
             case CodedViews(codes, entries) if not self.null_count:
                 sizes = np.ascontiguousarray(entries.views).view(np.int32)[::4].copy()      # the lengths

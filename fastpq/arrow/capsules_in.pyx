@@ -217,6 +217,24 @@ cdef class ForeignArray:
         view = self._over(data + offset * width, dtype, length)
         return view if cnp.PyArray_ISALIGNED(view) else view.copy()
 
+    def plain_values(self, cnp.dtype dtype not None, int64_t start, int64_t length):
+        """Return fixed-width values as ``values`` does, if the array has no validity bitmap and its memory is aligned. Else None.
+
+        Args:
+            dtype: the values' dtype.
+            start: index of the first value.
+            length: value count. The array has as many values from ``start`` on.
+        """
+        cdef const char* data
+        cdef int64_t width = dtype.itemsize, offset = self.array.offset + start
+        if length == 0 or self.array.n_buffers != 2 or self.array.null_count > 0 or self.array.buffers[0] != NULL:
+            return None
+        data = <const char*> self.array.buffers[1]
+        if data == NULL or offset + length > INT64_MAX // max(width, 1):
+            return None
+        view = self._over(data + offset * width, dtype, length)
+        return view if cnp.PyArray_ISALIGNED(view) else None
+
     cdef cnp.ndarray _over(self, const void* data, object dtype, cnp.npy_intp length):
         """Return a read-only array over the producer's memory."""
         Py_INCREF(dtype)            # the array takes a reference

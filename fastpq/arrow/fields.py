@@ -35,10 +35,12 @@ from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, MapType, StructType
 from fastpq.schema.types import ColumnType, Geography, Geometry, Type
 
+_NO_VALUES, _FIXED = FormatLayout.NONE, FormatLayout.FIXED      # an enum's members take longer to look up
+
 
 def field_of(node: FieldNode) -> ImportedField:
     """Return the reader for a schema field."""
-    if node.dictionary is None:
+    if node.dictionary is None and node.format.startswith("+"):
         if node.format == "+s":
             return _StructField(node)
         if node.format in ("+l", "+L", "+m", "+vl", "+vL") or node.format.startswith("+w:"):
@@ -164,6 +166,8 @@ def _join_validity(columns: Sequence[AnyColumn]) -> tuple[NDArray[np.uint8] | No
 class _LeafField(ImportedField):
     """A reader for flat values, with or without a dictionary."""
 
+    __slots__ = ("_is_ordered", "_kept_dtype", "indices", "values")
+
     def __init__(self, node: FieldNode) -> None:
         super().__init__(node)
         try:
@@ -171,14 +175,20 @@ class _LeafField(ImportedField):
             self.indices = None if node.dictionary is None else index_dtype(node)
         except ParquetError as error:
             raise error.at(column=self.name or None) from None
+        is_kept = self.values.layout is _FIXED and self.values.convert is None
+        self._kept_dtype = self.values.dtype if is_kept else None       # if a column holds the values without conversion
         self._is_ordered = bool(node.flags & ORDERED)
         # A field of the null type is nullable, even if its producer says otherwise.
-        self.nullable = node.nullable or self.values.layout is FormatLayout.NONE
+        self.nullable = self.nullable or self.values.layout is _NO_VALUES
 
     def _read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None) -> Column:
         if array.n_children != 0:
             raise SchemaError(f"a flat Arrow array has {array.n_children} children, but must have none")
         if self.indices is None:
+            if self._kept_dtype is not None:
+                values = array.plain_values(self._kept_dtype, start, length)
+                if values is not None:
+                    return Column._made(self.values.type, values, nullable=self.nullable, arrow=self.arrow)
             return read_values(array, self.values, start, length, parents, nullable=self.nullable, field=self.arrow)
         column = read_dictionary(
             array, self.indices, self.values, start, length, parents, is_ordered=self._is_ordered, nullable=self.nullable

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import IntEnum
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -67,14 +67,14 @@ EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 
 
-class FormatLayout(Enum):
+class FormatLayout(IntEnum):
     """The buffers that an Arrow array has after its validity bitmap."""
 
-    NONE = "none"
-    BITS = "bits"
-    FIXED = "values"
-    OFFSETS = "offsets, data"
-    VIEWS = "views, data buffers, their sizes"
+    NONE = 0        # no buffer
+    BITS = 1
+    FIXED = 2       # values
+    OFFSETS = 3     # offsets, data
+    VIEWS = 4       # views, data buffers, their sizes
 
 
 @dataclass(frozen=True, slots=True)

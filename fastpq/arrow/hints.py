@@ -321,11 +321,11 @@ def has_arrow_field(column: AnyColumn) -> bool:
     while columns:
         column = columns.pop()
         field = column.arrow
-        if isinstance(column, StructColumn) and (field is None or (field.metadata is None and field.format == "+s")):
-            columns += column.children
-        elif type(column) is Column and field is not None and field.metadata is None:
+        if type(column) is Column and field is not None and field.metadata is None:
             if _says_more(field, column.type):
                 return True
+        elif isinstance(column, StructColumn) and (field is None or (field.metadata is None and field.format == "+s")):
+            columns += column.children
         else:
             every_column = (each for above, leaf in column.leaves() for each in (*above, leaf))
             if any(each.arrow is not None and not _is_only_field_id(each) for each in every_column):

@@ -26,9 +26,11 @@ class ImportedField(ABC):
         arrow: the Arrow field of the columns, without the fields inside it, which belong to inner columns.
     """
 
+    __slots__ = ("arrow", "name", "nullable")
+
     def __init__(self, node: FieldNode) -> None:
         self.name, self.nullable = node.name, node.nullable
-        field = stored_field(node)
+        field = stored_field(node) if node.format.startswith("+") else node
         self.arrow = replace(field, children=()) if field.children else field
 
     def read(self, array: ForeignArray, start: int, length: int, parents: Bitmap | None = None) -> AnyColumn:

@@ -68,7 +68,7 @@ def _table(schema: FieldNode, fields: list[ImportedField], parts: list[list[AnyC
     columns = [
         (field.name, _join_parts(field, part)) for field, part in zip(fields, parts, strict=True)
     ]
-    return Table(columns, num_rows=num_rows, metadata=texts_of(schema.metadata))
+    return Table._made(columns, num_rows).with_metadata(texts_of(schema.metadata))
 
 
 def _fields(schema: FieldNode) -> list[ImportedField]:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.codecs.codec cimport Streams
+from fastpq.column.chunk_settings cimport ChunkSettings
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.leaf_entries cimport Entries
 from fastpq.column.page_log cimport PageLog
@@ -23,21 +24,13 @@ cdef struct PageLevels:
 cdef class ChunkWriter:
     cdef ColumnInput input
     cdef bint compresses
-    cdef object settings
-    cdef int max_definition_level
-    cdef int max_repetition_level
-    cdef int64_t data_page_size         # this and the next two: the largest page, from the settings
-    cdef int64_t data_page_rows
-    cdef int64_t most_dictionary_size
+    cdef ChunkSettings settings
     cdef const int64_t[::1] cuts        # rows at which a new page begins
     cdef int64_t cut_count
     cdef int64_t next_cut               # the first cut that may be ahead
-    cdef bint keep_dictionary
     cdef bint has_bloom_filter
     cdef bint dictionary_has_ended      # whether no further page gets indices: the dictionary is full, or does not pay
-    cdef bint version_2
     cdef ValueWriter values             # for pages without dictionary
-    cdef int index_encoding             # for dictionary-encoded pages
     cdef DictionaryEncoder dictionary
     cdef int64_t ordinal                # the next data page's number
     cdef PageWriter page_writer

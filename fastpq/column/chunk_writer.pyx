@@ -4,11 +4,13 @@ A ChunkWriter makes one column chunk: it cuts the rows into pages and encodes th
 The caller writes the chunk's pieces to the file, in order.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from fastpq.arrays.slices cimport array_start
 from fastpq.codecs.codec cimport Codec, Streams
+from fastpq.column.chunk_settings cimport ChunkSettings
 from fastpq.column.stored_values cimport BOOLEAN
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.leaf_entries cimport Entries
@@ -39,6 +41,7 @@ cdef enum:
     LARGEST_PAGE_ORDINAL = 32767
 
 
+@cython.no_gc          # no instance can be part of a cycle
 cdef class ChunkWriter:
     """Encodes one column's rows as a column chunk.
 
@@ -53,22 +56,14 @@ cdef class ChunkWriter:
             cuts pages by their size alone.
     """
 
-    def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None, settings, give=None,
-                  cuts=None):
+    def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None,
+                  ChunkSettings settings not None, give=None, cuts=None):
         cdef size_t width = 0 if input.variable else input.stored_width
         self.input = input
         self.compresses = codec.number != 0
         self.settings = settings
-        self.max_definition_level = settings.max_definition_level
-        self.max_repetition_level = settings.max_repetition_level
-        self.data_page_size = settings.data_page_size
-        self.data_page_rows = settings.data_page_rows
-        self.most_dictionary_size = settings.dictionary_page_size
-        self.keep_dictionary = settings.keep_dictionary
         self.has_bloom_filter = settings.bloom_filter_fpp is not None
-        self.version_2 = settings.version_2
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
-        self.index_encoding = settings.index_encoding
         self.dictionary = input.new_dictionary() if settings.dictionary else None
         self.pages = PageLog(settings.order, width, settings.total_order, settings.truncation)
         self.distinct_count = -1
@@ -97,6 +92,11 @@ cdef class ChunkWriter:
         return self.page_writer.uncompressed_size
 
     @property
+    def num_data_pages(self):
+        """Number of data pages."""
+        return self.pages.count()
+
+    @property
     def page_counts(self):
         """Page counts by page type and encoding."""
         return self.page_writer.page_counts()
@@ -116,7 +116,7 @@ cdef class ChunkWriter:
             return
         cdef DictionaryEncoder dictionary = self.input.new_dictionary()
         mapping = entries.codes(dictionary)
-        if dictionary.plain_size <= self.most_dictionary_size:
+        if dictionary.plain_size <= self.settings.dictionary_page_size:
             self.dictionary = dictionary
             self.has_entries = True
             if self.input.reader is not None and self.input.reader.entries() == len(mapping):
@@ -135,7 +135,7 @@ cdef class ChunkWriter:
         if not 0 <= start <= stop <= self.input.rows:
             raise ValueError(f"rows {start} to {stop} of a column with {self.input.rows} rows")
         if self.settings.content_chunks is not None:
-            self.cuts = content_cuts(self.input, start, stop, self.max_definition_level, self.settings.content_chunks)
+            self.cuts = content_cuts(self.input, start, stop, self.settings.max_definition_level, self.settings.content_chunks)
             self.cut_count = len(self.cuts)
         with nogil:
             self._write_rows(start, stop)
@@ -158,7 +158,7 @@ cdef class ChunkWriter:
         self.input.places_in = NULL
         self.num_values += entries
         self.null_count += entries - self.input.count_present(start, stop - start)
-        if self.null_count and not self.max_definition_level:
+        if self.null_count and not self.settings.max_definition_level:
             with gil:
                 raise SchemaError(f"{self.null_count} nulls in a required column")
         return 0
@@ -185,7 +185,7 @@ cdef class ChunkWriter:
 
     cdef int64_t _most_rows(self, int64_t start, int64_t stop) noexcept nogil:
         """Return how many rows the page that begins at a row may have. Calls come with ascending rows, page after page."""
-        cdef int64_t most = min(self.data_page_rows, stop - start)
+        cdef int64_t most = min(self.settings.data_page_rows, stop - start)
         while self.next_cut < self.cut_count and self.cuts[self.next_cut] <= start:
             self.next_cut += 1
         if self.next_cut < self.cut_count:
@@ -230,7 +230,7 @@ cdef class ChunkWriter:
 
     cdef int64_t _rows_of_codes(self, int64_t start, int64_t stop) noexcept nogil:
         """Return how many rows the next page has, if its values are codes."""
-        return self._rows_within(start, self._most_rows(start, stop), self.data_page_size // <int64_t>sizeof(uint32_t))
+        return self._rows_within(start, self._most_rows(start, stop), self.settings.data_page_size // <int64_t>sizeof(uint32_t))
 
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """Write rows as dictionary-encoded pages, and return the row behind the last one.
@@ -272,7 +272,7 @@ cdef class ChunkWriter:
         cdef int64_t rows = self._rows_of_codes(start, stop)
         cdef int64_t done = self._encode(start, rows, codes, present, &values, &slices)
         if self.pages.count() == 0 and not (
-                self.has_entries or self.keep_dictionary or self._dictionary_pays(done, present[0], codes)):
+                self.has_entries or self.settings.keep_dictionary or self._dictionary_pays(done, present[0], codes)):
             self.dictionary_has_ended = True
             return 0
         if done < present[0]:
@@ -286,7 +286,7 @@ cdef class ChunkWriter:
     cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
                          Slice** slices) except -1 nogil:
         """Encode the values in rows to codes. Returns the code count, which is below present if the dictionary is full."""
-        cdef int64_t limit = self.most_dictionary_size, done
+        cdef int64_t limit = self.settings.dictionary_page_size, done
         if self.mapping != NULL:
             present[0] = self.input.mapped(start, rows, self.mapping, codes)
             return present[0]
@@ -308,7 +308,7 @@ cdef class ChunkWriter:
         """Return whether a sample from the first page shows that a dictionary does not pay, so that none has to be tried."""
         cdef const uint8_t* values = NULL
         cdef int64_t rows = self._rows_of_codes(start, stop), present
-        if self.has_entries or self.keep_dictionary or self.input.variable or rows == 0:
+        if self.has_entries or self.settings.keep_dictionary or self.input.variable or rows == 0:
             return False
         present = self._keys(start, rows, &values)
         return seldom_repeats(values, present, sizeof(int64_t) if self.input.has_integers else self.input.stored_width)
@@ -325,7 +325,7 @@ cdef class ChunkWriter:
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """Return how many rows the next page has, if its values are plain: at least one."""
         cdef int64_t rows = self._most_rows(start, stop)
-        cdef int64_t size, bound = self.data_page_size, present
+        cdef int64_t size, bound = self.settings.data_page_size, present
         cdef Slice* slices
         if not self.input.variable:
             return self._rows_within(start, rows, bound // <int64_t>max(self.input.stored_width, <size_t>1))
@@ -363,7 +363,7 @@ cdef class ChunkWriter:
                 self.bloom_filter.insert_fixed(body, self.input.stored_width, self.dictionary.table.count)
         header.type = TYPE_DICTIONARY_PAGE
         header.num_values = <int32_t>self.dictionary.table.count
-        header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
+        header.encoding = PLAIN_DICTIONARY if self.settings.index_encoding == PLAIN_DICTIONARY else PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
         memset(&streams, 0, sizeof(streams))
@@ -379,7 +379,7 @@ cdef class ChunkWriter:
         memset(&streams, 0, sizeof(streams))
         body[levels.size] = <uint8_t>width
         size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
-        return self._write_data_page(self.index_encoding, start, rows, present, body, size, levels, streams, NULL)
+        return self._write_data_page(self.settings.index_encoding, start, rows, present, body, size, levels, streams, NULL)
 
     cdef int _write_values(self, int64_t start, int64_t rows) except -1 nogil:
         cdef const uint8_t* values = NULL
@@ -414,7 +414,7 @@ cdef class ChunkWriter:
         else:
             self.pages.observe_fixed(values, present)
         if self.input.dense_in_place and self.values.encoding == PLAIN and (
-                not self.max_definition_level or self.page_writer.stores_parts()):
+                not self.settings.max_definition_level or self.page_writer.stores_parts()):
             body = self._body(start, rows, present, 0, &levels)
             return self._write_data_page(PLAIN, start, rows, present, body, levels.size + size, levels, streams, values)
         body = self._body(start, rows, present, self.values.bound(present, size), &levels)
@@ -426,46 +426,49 @@ cdef class ChunkWriter:
 
     cdef int _log_levels(self, Entries* entries) except -1 nogil:
         """Count the next page's repetition levels, then its definition levels."""
-        if self.max_repetition_level == 0:
+        if self.settings.max_repetition_level == 0:
             self.pages.observe_constant_levels(entries.count, 0)
         elif entries.repetition == NULL:
             self.pages.observe_list_levels(entries.rows, entries.count)
         else:
-            self.pages.observe_levels(entries.repetition, entries.count, self.max_repetition_level)
+            self.pages.observe_levels(entries.repetition, entries.count, self.settings.max_repetition_level)
         if entries.definition == NULL:
-            self.pages.observe_constant_levels(entries.count, self.max_definition_level)
+            self.pages.observe_constant_levels(entries.count, self.settings.max_definition_level)
         else:
-            self.pages.observe_levels(entries.definition, entries.count, self.max_definition_level)
+            self.pages.observe_levels(entries.definition, entries.count, self.settings.max_definition_level)
         return 0
 
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL nogil:
         """Return memory for a page body. It starts with the levels, which are logged too. bound bytes for the values follow."""
         cdef int64_t entries = self._entries(start, rows), room = 0
-        cdef int64_t prefix = 0 if self.version_2 else 4
+        cdef int64_t prefix = 0 if self.settings.version_2 else 4
         cdef Entries nested
         cdef uint8_t* body
         if self.input.levels is not None:
             self.input.levels.make(start, rows, &nested)
             self._log_levels(&nested)
-        if self.max_definition_level:
-            room = 8 + hybrid_bound(entries, level_width(self.max_definition_level)) + levels_bound(entries)
-            room += hybrid_bound(entries, level_width(self.max_repetition_level))
+        elif self.settings.max_definition_level > 1:        # a leaf of structs, without nulls
+            self.pages.observe_constant_levels(entries, 0)
+            self.pages.observe_constant_levels(entries, self.settings.max_definition_level)
+        if self.settings.max_definition_level:
+            room = 8 + hybrid_bound(entries, level_width(self.settings.max_definition_level)) + levels_bound(entries)
+            room += hybrid_bound(entries, level_width(self.settings.max_repetition_level))
         body = scratch_reserve(&self.body, <size_t>(room + bound))
         memset(levels, 0, sizeof(PageLevels))
-        if self.max_repetition_level:
+        if self.settings.max_repetition_level:
             if nested.repetition == NULL:
                 levels.repetition = list_levels(rows, nested.length, body + prefix)
             else:
-                levels.repetition = bytes_to_levels(nested.repetition, entries, self.max_repetition_level, body + prefix)
+                levels.repetition = bytes_to_levels(nested.repetition, entries, self.settings.max_repetition_level, body + prefix)
             levels.size = put_length(body, prefix, levels.repetition)
-        if self.max_definition_level:
+        if self.settings.max_definition_level:
             if self.input.levels is not None and nested.definition == NULL:
-                levels.definition = constant_levels(entries, self.max_definition_level, body + levels.size + prefix)
+                levels.definition = constant_levels(entries, self.settings.max_definition_level, body + levels.size + prefix)
             elif self.input.levels is not None:
                 levels.definition = bytes_to_levels(
-                    nested.definition, entries, self.max_definition_level, body + levels.size + prefix)
+                    nested.definition, entries, self.settings.max_definition_level, body + levels.size + prefix)
             elif present == rows:
-                levels.definition = constant_levels(rows, 1, body + prefix)
+                levels.definition = constant_levels(rows, self.settings.max_definition_level, body + prefix)
             else:
                 levels.definition = bitmap_to_levels(self.input.bits, start, rows, body + prefix)
             levels.size += put_length(body + levels.size, prefix, levels.definition)
@@ -487,7 +490,7 @@ cdef class ChunkWriter:
         header.num_values = <int32_t>entries
         header.encoding = encoding
         header.uncompressed_page_size = <int32_t>size
-        if self.version_2:
+        if self.settings.version_2:
             header.type = TYPE_DATA_PAGE_V2
             header.num_nulls = <int32_t>(entries - present)
             header.num_rows = <int32_t>rows

@@ -1,5 +1,6 @@
 """Converts the values of a Column to their stored form, a row range at a time."""
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport INT64_MAX, UINT32_MAX, int64_t, uint8_t, uint32_t
@@ -27,6 +28,7 @@ from fastpq.arrays.flat_column import fixed_values
 cdef uint32_t UNKNOWN = UINT32_MAX
 
 
+@cython.no_gc          # no instance can be part of a cycle
 cdef class ColumnInput:
     """Converts the values of a Column to their stored form, without nulls.
 

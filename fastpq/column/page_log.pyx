@@ -1,5 +1,6 @@
 """Counts and bounds for written data pages. Statistics and the page index are made from them."""
 
+cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, INT64_MIN, SIZE_MAX, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -25,6 +26,7 @@ cdef enum:
     LAST_LEAD_OF_THREE = 0xEC
 
 
+@cython.no_gc          # no instance can be part of a cycle
 cdef class PageLog:
     """Counts and bounds for the data pages in one chunk.
 

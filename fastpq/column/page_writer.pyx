@@ -1,11 +1,13 @@
 """Stores pages: compresses and encrypts a body, adds a CRC-32, and puts the encrypted header in front."""
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.arrays.memory cimport Pieces
 from fastpq.codecs.checksum cimport crc32_of
 from fastpq.codecs.codec cimport Codec, Streams
+from fastpq.column.chunk_settings cimport ChunkSettings
 from fastpq.column.input cimport ColumnInput, StoredView
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encryption.cipher cimport ModuleCipher
@@ -21,6 +23,7 @@ cdef enum:
     COPIED = 1 << 16                    # bytes: larger pages in the column's memory are not copied
 
 
+@cython.no_gc          # no instance can be part of a cycle
 cdef class PageWriter:
     """Stores the pages in one column chunk.
 
@@ -32,7 +35,8 @@ cdef class PageWriter:
         give: function that is called with lists of stored pages, in order. If it is None, all pages wait in ``pieces``.
     """
 
-    def __cinit__(self, ColumnInput column not None, Codec codec not None, ModuleCipher cipher not None, settings, give=None):
+    def __cinit__(self, ColumnInput column not None, Codec codec not None, ModuleCipher cipher not None,
+                  ChunkSettings settings not None, give=None):
         self.column = column
         self.codec = codec
         self.cipher = cipher

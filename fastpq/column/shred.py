@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # An unordered dictionary with at most this many entries is written whole, even if there are fewer rows.
 _MOST_UNUSED = 1000
+_TIMESTAMP96 = Conversion.TIMESTAMP96       # an enum's member takes longer to look up
 
 
 class LeafToWrite:
@@ -43,8 +44,8 @@ class LeafToWrite:
 
     def __init__(self, above: Sequence[ColumnBase], leaf: Column) -> None:
         self._above, self._leaf = above, leaf
-        for column in (*above, leaf):
-            if column.validity is not None and column.null_count:
+        for column in (*above, leaf) if above else (leaf,):
+            if column.null_count and column.validity is not None:
                 zeros = count_zeros(column.validity, len(column))
                 if zeros != column.null_count:
                     raise SchemaError(f"a validity bitmap with {zeros} nulls, in a column with {column.null_count}")
@@ -101,13 +102,20 @@ class LeafToWrite:
             LimitError: there are too many levels for one column chunk.
             SchemaError: a required field is null, and no layer above it is.
         """
-        if layout.conversion is Conversion.TIMESTAMP96:
-            layout = layout_of(self._leaf.type)
-        if not self._above:
-            is_whole = start == 0 and stop == len(self._leaf)
-            return ColumnInput(self._leaf if is_whole else self._leaf.slice(start, stop), layout)
-        values, levels = shred_column(self._above, self._leaf, start, stop)
+        leaf = self._leaf
+        if layout.conversion is _TIMESTAMP96:
+            layout = layout_of(leaf.type)
+        if not self._above or self._is_like_flat():
+            is_whole = start == 0 and stop == len(leaf.values)
+            return ColumnInput(leaf if is_whole else leaf.slice(start, stop), layout)
+        values, levels = shred_column(self._above, leaf, start, stop)
         return ColumnInput(values, layout, levels)
+
+    def _is_like_flat(self) -> bool:
+        """Whether all entries have the same levels: there are structs above the leaf, but neither lists nor nulls."""
+        return not self._leaf.null_count and not any(
+            column.null_count or isinstance(column, ListColumn) for column in self._above
+        )
 
 
 class LeafInParts(LeafToWrite):
@@ -141,7 +149,7 @@ class LeafInParts(LeafToWrite):
         if len(pieces) <= 1:
             part, first, behind = pieces[0] if pieces else (self._parts[0], 0, 0)
             return part.rows(layout, first, behind)
-        if layout.conversion is Conversion.TIMESTAMP96:
+        if layout.conversion is _TIMESTAMP96:
             layout = layout_of(self._leaf.type)
         first_column, *following = [part._leaf.slice(first, behind) for part, first, behind in pieces]
         require_one_type([first_column, *following], self._name)
@@ -160,10 +168,11 @@ def table_leaves(tables: Sequence[Table], schema: ParquetSchema) -> list[LeafToW
     """
     leaves: list[LeafToWrite] = []
     for node, parts in zip(schema.root.children, zip(*[table.columns for table in tables], strict=True), strict=True):
-        flat = [part for part in parts if isinstance(part, Column) and not isinstance(part.values, DictionaryValues)]
         if len(parts) == 1:
             leaves += leaves_to_write(parts[0], node.nullable)
-        elif len(parts) == len(flat):
+            continue
+        flat = [part for part in parts if isinstance(part, Column) and not isinstance(part.values, DictionaryValues)]
+        if len(parts) == len(flat):
             leaves.append(LeafInParts(flat, node.element.name))
         else:
             leaves += leaves_to_write(concat_columns(parts, node.element.name), node.nullable)

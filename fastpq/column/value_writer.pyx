@@ -1,5 +1,6 @@
 """Encodes page values from their stored form, in any encoding without dictionary."""
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from fastpq.codecs.codec cimport Streams
@@ -9,6 +10,7 @@ from fastpq.encodings.encoding_table cimport encoder_of
 from fastpq.encodings.views cimport Slice
 
 
+@cython.no_gc          # no instance can be part of a cycle
 cdef class ValueWriter:
     """Encodes the values in pages.
 

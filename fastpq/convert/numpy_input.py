@@ -37,6 +37,8 @@ NullMask = NDArray[np.bool_]
 Converted = tuple[ColumnType, Values, NullMask | None, str | None]
 
 _FLAT_KINDS = frozenset("biufmMSUT")     # dtype kinds that have neither fields nor objects
+# Column types for the dtypes whose values a column holds unchanged.
+_SAME_IN_COLUMN = {np.dtype(code): infer_numeric(np.dtype(code), "") for code in "?bhilqBHILQefd"}
 
 
 def column_from_numpy(
@@ -76,6 +78,9 @@ def column_from_numpy(
         SchemaError: values that fit no type, or not ``type``; nulls with ``nullable=False``.
     """
     if values.__class__ is np.ndarray and values.ndim == 1 and values.dtype.kind in _FLAT_KINDS:
+        shared_type = _SAME_IN_COLUMN.get(values.dtype) if type is None else None
+        if shared_type is not None and values.flags.c_contiguous and values.flags.aligned:
+            return Column._made(shared_type, values, nullable=bool(nullable))
         return _flat(values, type, nullable, name)
     if isinstance(values, AnyColumn):
         return recast(values, type, nullable, name)

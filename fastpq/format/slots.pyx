@@ -4,6 +4,8 @@
 A footer with a million chunks has millions of structs, and each collection would visit all of them.
 """
 
+from cpython.dict cimport PyDict_Next
+from cpython.long cimport PyLong_AsSsize_t
 from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from "structmember.h":
@@ -77,13 +79,17 @@ def make_instance(cls, dict places not None, tuple values not None):
         places: the slots' places, from ``place_of``, by name.
         values: a value for each place. No value may refer to the instance.
     """
+    cdef Py_ssize_t position = 0, index = 0
+    cdef PyObject* name
+    cdef PyObject* place
     instance = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
     Py_XDECREF(<PyObject*>instance)         # drops the second reference, which the call returned
     untrack(instance)
     if len(values) != len(places):
         raise TypeError(f"{len(values)} values for {len(places)} slots of {cls.__name__}")
-    for place, value in zip(places.values(), values):
-        put(instance, place, value)
+    while PyDict_Next(places, &position, &name, &place):
+        put(instance, PyLong_AsSsize_t(<object>place), values[index])
+        index += 1
     return instance
 
 

@@ -118,7 +118,9 @@ class IndexAddition(ChunkEdit):
         """
         num_rows = self._plan.num_rows
         levels = leaf.rows(self._spec.layout, 0, num_rows).levels
-        assert levels is not None
+        if levels is None:          # without lists, each row has one value
+            row_counts: list[int] = np.diff(stops, prepend=0).tolist()
+            return row_counts
         repetition = np.frombuffer(levels.levels(0, num_rows)[1], np.uint8)
         bounds = np.append(np.flatnonzero(repetition == 0), len(repetition))       # where rows begin, and the end
         ends = np.searchsorted(bounds, stops)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fastpq import format as fmt
 from fastpq.common.stack import too_deep
 from fastpq.errors import SchemaError
 from fastpq.schema.logical import logical_to_thrift
-from fastpq.schema.nested_types import Annotation, Field, ListType, MapType, StructType
+from fastpq.schema.nested_types import Annotation, DataType, Field, ListType, MapType, StructType
 from fastpq.schema.types import ColumnType, Timestamp, Type
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
@@ -53,6 +53,19 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
         children = [element for child in type_.fields for element in _elements(child)]
         return [_group(field.name, repetition, len(type_.fields), annotation_to_thrift(type_.annotation)), *children]
     return [leaf_element(field.name, type_, field.nullable)]
+
+
+def leaf_types(types: Iterable[DataType]) -> Iterator[ColumnType]:
+    """Yield the types that the leaves of columns with these types have, in schema order."""
+    for type_ in types:
+        if isinstance(type_, ColumnType):
+            yield type_
+        elif isinstance(type_, ListType):
+            yield from leaf_types([type_.element.type])
+        elif isinstance(type_, MapType):
+            yield from leaf_types([type_.key.type, type_.value.type])
+        else:
+            yield from leaf_types(field.type for field in type_.fields)
 
 
 def annotation_to_thrift(annotation: Annotation | None) -> fmt.LogicalType | None:

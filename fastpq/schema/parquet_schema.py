@@ -109,9 +109,13 @@ class ParquetSchema:
         """
         fields = [_parts(column) if isinstance(column, Field) else column for column in columns]
         if not all(type(each[0]) is str and isinstance(each[1], ColumnType) for each in fields):
-            from fastpq.schema.elements import elements_of
+            from fastpq.schema.elements import elements_of, leaf_types
 
-            return cls.from_thrift(elements_of([Field(*each) for each in fields], name))
+            schema = cls.from_thrift(elements_of([Field(*each) for each in fields], name))
+            for column, type_ in zip(schema.columns, leaf_types([each[1] for each in fields]), strict=True):
+                if type_.physical is not Type.INT96:        # its unit is not in the schema
+                    column.type = type_                     # which saves the way back from the element
+            return schema
         flat_fields = cast("list[tuple[str, ColumnType, bool]]", fields)
         if len(fields) > MOST_CACHED_FIELDS:
             return cls(*build_flat_tree(flat_fields, fmt.SchemaElement(name=name, num_children=len(fields))))

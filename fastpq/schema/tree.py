@@ -50,6 +50,9 @@ class SchemaNode:
     def path(self) -> tuple[str, ...]:
         """Names of the nodes from the root to this node, without the root."""
         if self._path is None:
+            if self.top is self and self.parent is not None:        # below the root
+                self._path = (self.element.name,)
+                return self._path
             names = []
             node: SchemaNode = self
             while node.parent is not None:

@@ -24,7 +24,8 @@ from fastpq.schema.shape import shape_of
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.version import VERSION
 from fastpq.write.choice import EncodingChoice
-from fastpq.write.chunks import ChunkToWrite, EncodedChunk, encode_chunk, entry_pattern
+from fastpq.write.chunk_metadata import entry_pattern
+from fastpq.write.chunks import ChunkToWrite, EncodedChunk, encode_chunk
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 from fastpq.write.sampling import choose_by_sample
 from fastpq.write.sorting import RowOrder
@@ -301,7 +302,9 @@ class FileWriter:
         groups, every = self._row_groups, self._properties.checkpoint_every
         span = None if self._meter is None else self._meter.span(entry.num_rows)
         start = self._sink.size
-        groups.add(entry, self._place(chunks, span))
+        placed_chunks, has_one_page = self._place(chunks, span)
+        # the statistics of chunks with one page say what their page indexes would say
+        groups.add(entry, placed_chunks, with_page_indexes=not has_one_page or self._properties.encoding != "auto")
         self._written_rows += entry.num_rows
         self._sink.flush()
         self.last_row_group_bytes = self._sink.size - start
@@ -309,22 +312,24 @@ class FileWriter:
             self._write_footer({CHECKPOINT_KEY: str(len(groups))})
             self._sink.persist()
 
-    def _place(self, chunks: Iterable[EncodedChunk], span: Span | None) -> list[PlacedChunk]:
-        """Write a row group's pages, report progress after each chunk, and return the chunks with their places."""
+    def _place(self, chunks: Iterable[EncodedChunk], span: Span | None) -> tuple[list[PlacedChunk], bool]:
+        """Write a row group's pages, and report progress after each chunk.
+
+        Returns:
+            The chunks with their places, and whether none has several data pages.
+        """
         placed_chunks: list[PlacedChunk] = []
         starts: list[tuple[EncodedChunk, int]] = []
-        has_one_page = self._properties.encoding == "auto"      # then the statistics say what the page indexes would say
+        has_one_page = True
         for number, chunk in enumerate(chunks, 1):
             starts.append((chunk, chunk.place(self._sink)))
             if span is not None:
                 span.reach(number, len(self._specs))
-            has_one_page = has_one_page and chunk.num_data_pages <= 1
+            has_one_page = has_one_page and chunk.writer.num_data_pages <= 1
             if len(starts) == CHUNKS_PER_DESCRIPTION or number == len(self._specs):
                 placed_chunks += [chunk.placed(start, self._pattern(chunk.spec)) for chunk, start in starts]
                 starts.clear()
-        if has_one_page:
-            return [chunk._replace(column_index=None, offset_index=None) for chunk in placed_chunks]
-        return placed_chunks
+        return placed_chunks, has_one_page
 
     def _pattern(self, spec: ColumnSpec) -> EntryPattern | None:
         """Return what encodes the footer entries of ordinary chunks with this spec, or None."""

@@ -13,7 +13,8 @@ from fastpq.common.parallel import run_parallel
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import ParquetError
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.write.chunks import EncodedChunk, has_geospatial_values
+from fastpq.write.chunk_metadata import has_geospatial_values
+from fastpq.write.chunks import EncodedChunk
 from fastpq.write.spec import ColumnSpec
 
 if TYPE_CHECKING:

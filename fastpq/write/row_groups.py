@@ -151,12 +151,13 @@ class RowGroups:
         """
         return self._encryptor.chunk_cipher(self._paths[column], ordinal, column)
 
-    def add(self, row_group: fmt.RowGroup, chunks: Iterable[PlacedChunk]) -> None:
+    def add(self, row_group: fmt.RowGroup, chunks: Iterable[PlacedChunk], *, with_page_indexes: bool = True) -> None:
         """Append a row group: place the chunks, write their bloom filters, and keep their page indexes for the footer.
 
         Args:
             row_group: its footer entry with ``num_rows`` and ``sorting_columns``. All other fields are set here.
             chunks: its column chunks. The iterator may write the pages.
+            with_page_indexes: whether the file gets the chunks' page indexes.
         """
         placed_chunks = list(chunks)
         start = placed_chunks[0].start if placed_chunks else self._sink.size
@@ -175,6 +176,12 @@ class RowGroups:
             self._encryptor.column_chunk(path, chunk.entry, chunk.cipher)
             for path, chunk in zip(self._paths, placed_chunks, strict=True)
         ]
+        self._row_groups.append(row_group)
+        if not with_page_indexes:
+            no_indexes = [None] * len(placed_chunks)
+            self._column_indexes += no_indexes
+            self._offset_indexes += no_indexes
+            return
         self._column_indexes += [
             None if chunk.column_index is None else chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, chunk.column_index)
             for chunk in placed_chunks
@@ -183,7 +190,6 @@ class RowGroups:
             None if chunk.offset_index is None else chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, chunk.offset_index)
             for chunk in placed_chunks
         ]
-        self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
         """Write the page indexes since the last footer, and a footer for all row groups, and flush both to the destination.

@@ -17,7 +17,7 @@ from fastpq.options import WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.types import ColumnType, Type
 from fastpq.write import file_writer
-from fastpq.write.chunks import entry_pattern
+from fastpq.write.chunk_metadata import entry_pattern
 from fastpq.write.spec import column_specs
 
 FLOATS = np.array([1.5, np.nan, -0.0, 3.0])

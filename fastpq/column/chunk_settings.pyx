@@ -1,12 +1,10 @@
 """The settings that a ChunkWriter needs for one column."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from cython.dataclasses cimport dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSettings:
+@dataclass(frozen=True)
+cdef class ChunkSettings:
     """How one column's chunks are encoded: the WriterProperties, resolved for the column.
 
     Attributes:
@@ -28,26 +26,9 @@ class ChunkSettings:
         bloom_filter_ndv: distinct value count that the filter is sized for; None for the count in the chunk.
     """
 
-    max_definition_level: int
-    max_repetition_level: int
-    dictionary: bool
-    keep_dictionary: bool
-    value_encoding: int
-    index_encoding: int
-    order: int
-    total_order: bool
-    truncation: int
-    statistics: bool
-    data_page_size: int
-    data_page_rows: int
-    dictionary_page_size: int
-    version_2: bool
-    checksums: bool
-    bloom_filter_fpp: float | None
-    bloom_filter_ndv: int | None
-    content_chunks: tuple[int, int, int] | None = None
+    content_chunks = None
 
-    def bloom_filter_bytes(self, distinct: int) -> int:
+    def bloom_filter_bytes(self, distinct):
         """Return the size of a bloom filter in bytes.
 
         Args:
