@@ -25,6 +25,7 @@ def columns_of(rows: int) -> dict[str, pa.Array]:
     random = np.random.default_rng(1)
     missing = random.random(rows) < 0.2
     numbers = random.integers(0, 100, rows)
+    number = pa.field("n", pa.int8(), nullable=False)
     texts = [f"text number {number} is longer than twelve bytes" for number in numbers]
     return {
         "int8": pa.array(numbers.astype(np.int8), mask=missing),
@@ -48,7 +49,7 @@ def columns_of(rows: int) -> dict[str, pa.Array]:
         "struct": pa.array([{"a": 1}] * rows),
         "deep": pa.array(
             [{"text": text, "in": {"n": 1, "flag": text is None}} for text in pa.array(texts, mask=missing).to_pylist()],
-            pa.struct([("text", pa.string()), ("in", pa.struct([pa.field("n", pa.int8(), nullable=False), ("flag", pa.bool_())]))]),
+            pa.struct([("text", pa.string()), ("in", pa.struct([number, ("flag", pa.bool_())]))]),
         ),
         "null struct": pa.array(
             [None if gone else {"a": 1, "b": None} for gone in missing], pa.struct([("a", pa.int32()), ("b", pa.uint8())])
