@@ -49,6 +49,29 @@ KERNEL_TESTS = (
     "tests/write/test_choice.py",
     "tests/write/test_chunks.py",
 )
+CLONED_TESTS = (    # of kernels with function multiversioning
+    "tests/arrays",
+    "tests/codecs",
+    "tests/encodings",
+    "tests/filters",
+    "tests/format",
+    "tests/index",
+    "tests/read/test_wide_decimals.py",
+    "tests/stats/test_statistics.py",
+    "tests/write/test_chunks.py",
+)
+# Tests that depend on what a machine has: packages, time zones, fonts, a shell, a locale.
+MACHINE_TESTS = (
+    "tests/api",
+    "tests/arrow",
+    "tests/cli",
+    "tests/convert",
+    "tests/io",
+    "tests/picture",
+    "tests/spark",
+    "tests/tools",
+    "tests/test_docs.py",
+)
 FUZZ_TARGETS = ("paths", "key_material", "read", "nested", "kernel", "variant", "wkb", "arrow_schema")
 FUZZ_MUTATIONS = 20_000     # of each target
 CORES = 2       # simultaneous processes of pytest, and simultaneous stages
@@ -146,12 +169,16 @@ def fresh() -> None:
     if os.environ.get("CI") != "true" and (os.geteuid() != 0 or shutil.which("mmdebstrap") is None):
         say("fresh is left out: it needs root and mmdebstrap")
         return
-    python("-m", "tools.fresh", "--user", "root")
+    commands: list[str] = []
+    if os.environ.get("CI") == "true":      # there, other stages run all tests
+        for command in ("tools/demo", "tools/test lint types", f"tools/test fast -n {CORES} {' '.join(MACHINE_TESTS)}"):
+            commands += ["--command", command]
+    python("-m", "tools.fresh", "--user", "root", *commands)
 
 
 def no_clones() -> None:
     folder = builds.build("no-clones", {"FASTPQ_NO_CLONES": "1"}, builds.headers_with("clones.h"))
-    kernel_tests(folder, {})
+    kernel_tests(folder, {}, tests=CLONED_TESTS)
 
 
 def debug() -> None:
@@ -164,10 +191,12 @@ def debug() -> None:
     kernel_tests(folder, environment, "-m", "not pooled")
 
 
-def kernel_tests(folder: Path, environment: Mapping[str, str], *options: str) -> None:
+def kernel_tests(
+    folder: Path, environment: Mapping[str, str], *options: str, tests: Sequence[str] = KERNEL_TESTS
+) -> None:
     # file descriptor 2 is not captured, to show a sanitizer's last message
     options = ("-x", "--capture=sys", "-p", "no:cacheprovider", *options)
-    run(*pytest_command(*options, *KERNEL_TESTS), cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
+    run(*pytest_command(*options, *tests), cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
 
 
 def other_python() -> None:
@@ -230,11 +259,11 @@ STAGES = {
     "types": Stage(types, "strict mypy, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),
-    "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
+    "no-clones": Stage(no_clones, "tests of cloned kernels without function multiversioning (FASTPQ_NO_CLONES=1)"),
     "debug": Stage(debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
     "other-python": Stage(other_python, "tests of some rooms in the newest other Python of the machine, with the newest NumPy"),
     "fuzz": Stage(fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
-    "fresh": Stage(fresh, "README's commands in a minimal Debian"),
+    "fresh": Stage(fresh, "README's commands in a minimal Debian; with CI=true only tests that depend on the machine"),
     "quick": Stage(quick, "pytest without slow tests", plain=True, full=False),
     "tests": Stage(tests, "pytest, slow tests too: Java, each Spark of 4.0 to 4.3, ten million nonces"),
 }
