@@ -233,8 +233,13 @@ def _struct_form(name: str, flags: int, column: StructColumn, request: FieldNode
     if union is not None and request is not None and request.format == union:
         return _union_form(name, flags, column, request, union)
     requests = request.children if request is not None and len(request.children) == len(column.children) else ()
-    fields = enumerate(zip(column.type.fields, column.children, strict=True))
-    forms = [_form(field.name, child, requests[number] if requests else None) for number, (field, child) in fields]
+    pairs = zip(column.type.fields, column.children, strict=True)
+    forms: list[AnyForm]
+    if requests:
+        forms = [_form(field.name, child, each) for (field, child), each in zip(pairs, requests, strict=True)]
+    else:
+        plain_forms = PlainForms()
+        forms = [plain_forms.form(field.name, child) or _form(field.name, child, None) for field, child in pairs]
     metadata = exported_metadata(column, "+s", VARIANT_METADATA if column.type.annotation == "VARIANT" else None)
     node = FieldNode("+s", name, flags, metadata, tuple(form.node for form in forms))
 
