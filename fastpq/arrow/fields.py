@@ -175,6 +175,7 @@ class _LeafField(ImportedField):
             self.indices = None if node.dictionary is None else index_dtype(node)
         except ParquetError as error:
             raise error.at(column=self.name or None) from None
+        self.needs_all_values = isinstance(self.values.type.logical, (Geometry, Geography))
         is_kept = self.values.layout is _FIXED and self.values.convert is None
         self._kept_dtype = self.values.dtype if is_kept else None       # if a column holds the values without conversion
         self._is_ordered = bool(node.flags & ORDERED)
@@ -204,7 +205,7 @@ class _LeafField(ImportedField):
 
     def _join(self, columns: list[Column]) -> Column:
         column = concat_batches(columns)
-        return _as_bytes(column) if isinstance(column.type.logical, (Geometry, Geography)) else column
+        return _as_bytes(column) if self.needs_all_values else column
 
 
 def _as_bytes(column: Column) -> Column:

@@ -24,12 +24,13 @@ class ImportedField(ABC):
         name: the field's name.
         nullable: whether the field may hold nulls.
         arrow: the Arrow field of the columns, without the fields inside it, which belong to inner columns.
+        needs_all_values: whether the column's type depends on all values, so that a column read by ``read`` is not complete.
     """
 
-    __slots__ = ("arrow", "name", "nullable")
+    __slots__ = ("arrow", "name", "needs_all_values", "nullable")
 
     def __init__(self, node: FieldNode) -> None:
-        self.name, self.nullable = node.name, node.nullable
+        self.name, self.nullable, self.needs_all_values = node.name, node.nullable, True
         field = stored_field(node) if node.format.startswith("+") else node
         self.arrow = replace(field, children=()) if field.children else field
 

@@ -85,7 +85,7 @@ def import_column(source: Any) -> AnyColumn:
 
 
 def _join_parts(field: ImportedField, parts: list[AnyColumn]) -> AnyColumn:
-    column = field.join(parts)
+    column = parts[0] if len(parts) == 1 and not field.needs_all_values else field.join(parts)
     if column.null_count and not column.nullable:
         raise SchemaError(f"a field that is declared without nulls has {column.null_count} nulls", column=field.name or None)
     return column

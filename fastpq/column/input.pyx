@@ -57,7 +57,7 @@ cdef class ColumnInput:
         self.has_integers = decimals_have_integers(self.conversion, self.width, self.stored_width)
         # Gathered values are a copy of our own. A written page must not keep it, as it may keep the caller's memory.
         is_copy = levels is not None and not levels.is_consecutive
-        has_nulls = any([each.null_count for each in columns])
+        has_nulls = column.null_count != 0 or any([each.null_count for each in following])
         self.dense_in_place = self.conversion == COPY and not has_nulls and not is_copy and len(columns) == 1
         self.owners = [*columns]
         self.readers = []
@@ -81,22 +81,24 @@ cdef class ColumnInput:
     cdef int _add_part(self, Part* part, object column) except -1:
         """Fill a part in with a column, and begin the next part."""
         cdef SliceReader reader
-        part[1].first = part.first + len(column)
+        cdef int64_t rows
+        values = column.values
+        rows = len(values)
+        part[1].first = part.first + rows
         validity = column.validity if column.null_count else None
         part.bits = NULL
         if validity is not None:
             part.bits = array_start(validity)
         if self.conversion == VARIABLE:
-            reader = SliceReader(column.values, validity)
+            reader = SliceReader(values, validity)
             part.source = &reader.source
             self.readers.append(reader)
             return 0
-        values = column.values
         if type(values) is not np.ndarray or not values.flags.c_contiguous:
             values = fixed_values(column)
         self.owners.append(values)
         part.data = array_start(values)
-        if values.nbytes != len(column) * <int64_t>self.width:
+        if values.nbytes != rows * <int64_t>self.width:
             raise SchemaError(f"{values.dtype} values do not fit the column's type")
         return 0
 
