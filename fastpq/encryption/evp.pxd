@@ -6,12 +6,18 @@ from fastpq.encryption.aead_arguments cimport NONCE_SIZE, TAG_SIZE, AeadArgument
 from fastpq.encryption.openssl cimport EVP_CIPHER, EVP_CIPHER_CTX
 
 
+cdef enum:
+    SPARE_CONTEXTS = 4      # number of unused contexts that a key keeps for each direction
+
+
 cdef class AesKey:
     cdef uint8_t bytes[32]
     cdef size_t size
     cdef uint64_t operation_count       # number of modules encrypted so far, with GCM or CTR. Atomic
     cdef EVP_CIPHER_CTX* encryption     # holds the key. It is only copied, never used itself
     cdef EVP_CIPHER_CTX* decryption
+    cdef EVP_CIPHER_CTX* spare_encryptions[SPARE_CONTEXTS]      # copies that nobody uses, or NULL. Atomic
+    cdef EVP_CIPHER_CTX* spare_decryptions[SPARE_CONTEXTS]
     cdef EVP_CIPHER_CTX* ctr            # for CTR in both directions, made on first use
     cdef object large_aead              # this key's LargeAead, made on first use
 
@@ -23,7 +29,7 @@ cdef class AesKey:
 
 cdef class GcmContext:
     cdef AesKey key
-    cdef EVP_CIPHER_CTX* encryption     # copies of the key's contexts, made on first use
+    cdef EVP_CIPHER_CTX* encryption     # copies of the key's contexts, taken on first use
     cdef EVP_CIPHER_CTX* decryption
     cdef AeadArguments arguments        # made for the first large module
 

@@ -30,11 +30,15 @@ cdef extern from * nogil:
     #define read_relaxed(counter) __atomic_load_n((counter), __ATOMIC_RELAXED)
     #define read_published(value) __atomic_load_n((value), __ATOMIC_ACQUIRE)
     #define publish(value, n) __atomic_store_n((value), (n), __ATOMIC_RELEASE)
+    #define read_place(place) __atomic_load_n((place), __ATOMIC_RELAXED)
+    #define exchange(place, context) __atomic_exchange_n((place), (context), __ATOMIC_ACQ_REL)
     """
     uint64_t add_relaxed(uint64_t* counter, uint64_t n)
     uint64_t read_relaxed(uint64_t* counter)
     int64_t read_published(int64_t* value)
     void publish(int64_t* value, int64_t n)
+    EVP_CIPHER_CTX* read_place(EVP_CIPHER_CTX** place)
+    EVP_CIPHER_CTX* exchange(EVP_CIPHER_CTX** place, EVP_CIPHER_CTX* context)
 
 cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # encryptions that one key may do (NIST SP 800-38D, 8.3)
 cdef int64_t SMALLEST_LARGE = 16384                     # smaller modules, in bytes, always go through EVP
@@ -56,6 +60,29 @@ cdef EVP_CIPHER_CTX* copy_context(const EVP_CIPHER_CTX* source) except NULL nogi
         EVP_CIPHER_CTX_free(copy)
     check(is_done, "copy a cipher context")
     return copy
+
+
+cdef EVP_CIPHER_CTX* take_context(const EVP_CIPHER_CTX* keyed, EVP_CIPHER_CTX** spares) except NULL nogil:
+    """Return a context that only the caller has: one of a key's spare contexts, or else a copy of its keyed context."""
+    cdef EVP_CIPHER_CTX* context
+    cdef int place
+    for place in range(SPARE_CONTEXTS):
+        if read_place(&spares[place]) != NULL:
+            context = exchange(&spares[place], NULL)
+            if context != NULL:     # no other thread came first
+                return context
+    return copy_context(keyed)
+
+
+cdef void return_context(EVP_CIPHER_CTX* context, EVP_CIPHER_CTX** spares) noexcept nogil:
+    """Add a context to its key's spare contexts, or free it if there are enough. To copy and free one takes as long as a seal."""
+    cdef int place
+    for place in range(SPARE_CONTEXTS):
+        if context == NULL:
+            return
+        if read_place(&spares[place]) == NULL:
+            context = exchange(&spares[place], context)     # what another thread put there in between
+    EVP_CIPHER_CTX_free(context)
 
 
 cdef int gcm_seal(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* aad, int aad_size, const uint8_t* plain,
@@ -189,8 +216,12 @@ cdef class AesKey:
         self.decryption = self._make_context(gcm_ciphers[self.size // 8 - 2], False)
 
     def __dealloc__(self):
+        cdef int place
         EVP_CIPHER_CTX_free(self.encryption)        # wipes its key schedule
         EVP_CIPHER_CTX_free(self.decryption)
+        for place in range(SPARE_CONTEXTS):
+            EVP_CIPHER_CTX_free(self.spare_encryptions[place])
+            EVP_CIPHER_CTX_free(self.spare_decryptions[place])
         EVP_CIPHER_CTX_free(self.ctr)
         OPENSSL_cleanse(self.bytes, sizeof(self.bytes))
 
@@ -266,6 +297,7 @@ cdef class AesKey:
 
 
 @cython.final
+@cython.no_gc_clear     # the contexts go back to the key, which the collector must not take away before
 cdef class GcmContext:
     """AES-GCM with one key. Only one thread at a time may use it.
 
@@ -277,8 +309,9 @@ cdef class GcmContext:
         self.key = key
 
     def __dealloc__(self):
-        EVP_CIPHER_CTX_free(self.encryption)
-        EVP_CIPHER_CTX_free(self.decryption)
+        if self.key is not None:
+            return_context(self.encryption, self.key.spare_encryptions)
+            return_context(self.decryption, self.key.spare_decryptions)
 
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self.key.count()
@@ -293,7 +326,7 @@ cdef class GcmContext:
             wipe_registers()
             return 0
         if self.encryption == NULL:
-            self.encryption = copy_context(self.key.encryption)
+            self.encryption = take_context(self.key.encryption, self.key.spare_encryptions)
         return gcm_seal(self.encryption, out, aad, <int>aad_size, plain, <int>size, out + NONCE_SIZE)
 
     cdef int open(self, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
@@ -311,7 +344,7 @@ cdef class GcmContext:
                 wipe_registers()
             return is_authentic
         if self.decryption == NULL:
-            self.decryption = copy_context(self.key.decryption)
+            self.decryption = take_context(self.key.decryption, self.key.spare_decryptions)
         return gcm_open(self.decryption, sealed, aad, <int>aad_size, sealed + NONCE_SIZE, <int>size, out)
 
     cdef int verify(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
@@ -327,7 +360,7 @@ cdef class GcmContext:
             ctr_apply(ctr, signature, plain, <int>size, ciphertext, 2)
             memcpy(ciphertext + size, signature + NONCE_SIZE, TAG_SIZE)
             if self.decryption == NULL:
-                self.decryption = copy_context(self.key.decryption)
+                self.decryption = take_context(self.key.decryption, self.key.spare_decryptions)
             return gcm_open(self.decryption, signature, aad, <int>aad_size, ciphertext, <int>size, ciphertext + size + TAG_SIZE)
         finally:
             EVP_CIPHER_CTX_free(ctr)

@@ -27,7 +27,7 @@ from fastpq.encryption import (
 from fastpq.encryption.evp import open_with_nonce, seal_with_nonce
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
-from fastpq.errors import CryptoError
+from fastpq.errors import CryptoError, TagVerificationError
 from tests.encryption.vectors import flipped, known_answers
 from tests.requirements import compiler
 
@@ -177,7 +177,7 @@ FAILING = """
 from fastpq.encryption import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.keys.secret import random_key
-from fastpq.errors import CryptoError
+from fastpq.errors import CryptoError, TagVerificationError
 for draw in (lambda: GcmModuleCipher(AesKey(bytes(16)), b"").seal(0, 0, b"text"), lambda: random_key(128)):
     try:
         print(draw())
@@ -221,6 +221,34 @@ def test_threads_draw_their_own_nonces() -> None:
         cipher = GcmModuleCipher(key, b"file", 0, number)
         opened = {cipher.open(ModuleType.DATA_PAGE, page, module) for page, module in enumerate(modules)}
         assert opened == {bytes(5000)}
+
+
+def test_ciphers_take_over_the_contexts_of_earlier_ciphers() -> None:
+    """There are more ciphers at once than a key keeps contexts for, and the last thing that each does is a refusal."""
+    key, plain = AesKey(SECRET), b"text"
+    for _ in range(3):
+        ciphers = [GcmModuleCipher(key, b"file") for _ in range(10)]
+        for cipher in ciphers:
+            stored = cipher.seal(ModuleType.FOOTER, -1, plain)
+            assert AESGCM(SECRET).decrypt(stored[NONCE], stored[NONCE.stop :], b"file\0") == plain
+            assert cipher.open(ModuleType.FOOTER, -1, stored) == plain
+            with pytest.raises(TagVerificationError):
+                cipher.open(ModuleType.FOOTER, -1, flipped(stored, -1))
+
+
+def test_threads_share_the_contexts_of_a_key() -> None:
+    key = AesKey(SECRET)
+
+    def seal_and_open(number: int) -> bool:
+        plain, aad = number.to_bytes(2, "big") * 30, str(number).encode()
+        stored = [GcmModuleCipher(key, aad, 0, number).seal(ModuleType.DATA_PAGE, page, plain) for page in range(200)]
+        return all(
+            GcmModuleCipher(key, aad, 0, number).open(ModuleType.DATA_PAGE, page, module) == plain
+            for page, module in enumerate(stored)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(seal_and_open, range(40)))
 
 
 def test_processes_after_a_fork_do_not_repeat_nonces() -> None:
