@@ -74,15 +74,16 @@ cdef class StructList:
             field: field id.
 
         Returns:
-            Shape (structs,), int64. MISSING for a struct that does not have the field, and where ``inner`` returns None.
+            A list with a number for each struct. MISSING for a struct without the field, and where ``inner`` returns None.
 
         Raises:
             ValueError: scan_structs was not asked to note the field.
         """
         cdef int place
+        cdef Py_ssize_t index
         for place in range(self._noted.shape[0]):
             if self._fields[place] == field:
-                return np.asarray(self._noted[place])
+                return [self._noted[place, index] for index in range(self._noted.shape[1])]
         raise ValueError(f"field {field} is not noted")
 
 

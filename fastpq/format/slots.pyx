@@ -55,6 +55,15 @@ cdef class FilledStruct:
         if matches < len(values):
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(values.keys() - places.keys()))}")
 
+    def __eq__(self, other):
+        if type(other) is not type(self):
+            return NotImplemented
+        cdef dict places = type(self).PLACES
+        for place in places.values():
+            if value_at(self, place) != value_at(other, place):
+                return False
+        return self.unknown_fields == other.unknown_fields
+
     def __copy__(self):
         copied = copy_instance(self, type(self).PLACES, {})
         copied.unknown_fields = self.unknown_fields

@@ -99,14 +99,6 @@ class Struct(FilledStruct, metaclass=StructMeta):
     __slots__ = ("unknown_fields",)
     unknown_fields: tuple[tuple[int, int, bytes], ...]
 
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        for name, _ in self.ORDERED:        # every encrypted footer is compared: a generator would take twice as long
-            if getattr(self, name) != getattr(other, name):
-                return False
-        return self.unknown_fields == other.unknown_fields
-
     __hash__ = None  # type: ignore[assignment]
 
     def __copy__(self) -> Self:

@@ -338,7 +338,7 @@ class FileMetaData:
             field: field id in RowGroup.
             number_of: returns the number from a decoded row group.
         """
-        numbers: list[int] = self._row_groups.noted(field).tolist()
+        numbers: list[int] = self._row_groups.noted(field)
         for index, number in enumerate(numbers):
             if number == fmt.MISSING:
                 numbers[index] = number_of(self.row_group(index))
