@@ -110,7 +110,8 @@ class KeyedFileEncryptor(FileEncryptor, ABC):
         self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]], file_unique: bytes | None = None
     ) -> None:
         self._properties = properties
-        self._columns = {path: properties.column(path) for path in schema_paths}
+        self._columns = properties.columns(schema_paths)
+        self._levels_in_clear = properties.v2_layout == "parquet-java"
         self._crypto_metadata: dict[tuple[str, ...], fmt.ColumnCryptoMetaData] = {}     # the same in all row groups
         prefix = properties.aad_prefix
         unique = os.urandom(FILE_IDENTIFIER_SIZE) if file_unique is None else file_unique
@@ -137,7 +138,7 @@ class KeyedFileEncryptor(FileEncryptor, ABC):
             row_group_ordinal,
             column_ordinal,
             ".".join(column_path),
-            levels_in_clear=self._properties.v2_layout == "parquet-java",
+            self._levels_in_clear,
         )
 
     def column_chunk(self, column_path: tuple[str, ...], chunk: EntryT, cipher: ModuleCipher) -> EntryT:

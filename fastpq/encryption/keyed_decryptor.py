@@ -249,7 +249,8 @@ class KeyedFileDecryptor(FileDecryptor):
         return properties, unique
 
     def footer_key_cipher(self, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        self.check_column(path, is_under_footer_key=True)
+        if self.may_refuse_columns:
+            self.check_column(path, is_under_footer_key=True)
         key = self._footer_key()
         if key is None:
             return super().footer_key_cipher(path, row_group_ordinal, column_ordinal)

@@ -267,6 +267,19 @@ class FileEncryptionProperties(KeyHolder):
         self.check_listed([path])
         raise AssertionError("check_listed refuses a column that is not listed")
 
+    def columns(self, paths: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], ColumnEncryptionProperties | None]:
+        """Return how each column is encrypted, as ``column`` does.
+
+        Args:
+            paths: leaf column paths.
+
+        Raises:
+            SchemaError: as in ``column``.
+        """
+        if self.unlisted == "footer_key" and not self._treatments.has_entries:
+            return dict.fromkeys(paths, UNDER_FOOTER_KEY)
+        return {path: self.column(path) for path in paths}
+
     def check_listed(self, paths: Iterable[tuple[str, ...]]) -> None:
         """Refuse columns that column_keys does not name, unless ``unlisted`` says what happens to them.
 
