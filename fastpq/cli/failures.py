@@ -120,7 +120,12 @@ class Failure(NamedTuple):
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Return how the command reports an exception."""
+    """Return how the command reports an exception, with the notes that were added to it."""
+    failure = _failure_of(error)
+    return failure._replace(message="; ".join([failure.message, *getattr(error, "__notes__", ())]))
+
+
+def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, CommandFailure):
         return Failure(error.code, error.message, error.hint)
     if isinstance(error, ParquetError):

@@ -15,7 +15,7 @@ from fastpq.api.functions import read_metadata
 from fastpq.common.progress import Meter, Progress
 from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.job_journal import JobJournal
-from fastpq.datasets.job_lock import only_job
+from fastpq.datasets.job_lock import cleaning_up, only_job
 from fastpq.datasets.key_change_report import FileKeyChange, KeyChangeReport
 from fastpq.datasets.metadata_writing import remove_metadata, settle_metadata
 from fastpq.encryption.keys.store import MaterialPath
@@ -128,7 +128,7 @@ class FolderJob(ABC):
         """Change the files that are not done, and return the report.
 
         Raises:
-            CryptoError: another job is changing the folder.
+            CryptoError: another job is changing the folder, a folder in it, or a folder that it is in.
             UnsupportedError: the folder's filesystem cannot keep two jobs apart.
         """
         if self._options.dry_run:
@@ -149,15 +149,17 @@ class FolderJob(ABC):
         if num_changes:
             self._begin(plans)
         changes = []
-        try:
+
+        def settle() -> None:
+            if is_locked():     # another job may be adding keys
+                self._settle()
+
+        with cleaning_up(settle, "external keys of replaced files may still stand beside the new ones"):
             for plan in plans:
                 if plan.change is not None and not is_locked():
                     raise CryptoError(_WITHOUT_LOCK, path=plan.file.path)
                 changes.append(plan.done())
                 meter.add(plan.change is not None)
-        finally:
-            if is_locked():     # another job may be adding keys
-                self._settle()
         if not is_locked():
             raise CryptoError(_WITHOUT_LOCK)
         self._end(plans)

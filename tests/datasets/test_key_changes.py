@@ -514,6 +514,43 @@ def test_two_jobs_never_change_a_folder_at_once(root: Path) -> None:
     assert not any(name.startswith("_fastpq") for name in others(root))
 
 
+@pytest.mark.linux
+def test_jobs_on_a_folder_and_on_one_in_it_are_kept_apart(root: Path) -> None:
+    inner, refusals = root / "team=0", []
+
+    def refuse(folder: Path) -> Callable[[int, int], None]:
+        def second(done: int, total: int) -> None:
+            with pytest.raises(fastpq.CryptoError, match="another job is changing the files of the folder") as caught:
+                fastpq.encrypt_dataset(folder, sealing(), allow_plaintext_files=True)
+            refusals.append(str(caught.value))
+            assert not (folder / LOCK).exists()
+
+        return second
+
+    assert len(fastpq.encrypt_dataset(root, sealing(), progress=refuse(inner)).changed_files) == len(refusals) == 4
+    assert re.search(rf"folder {root}: encrypt job in process {os.getpid()} on .*, begun at 20", refusals[0])
+    fastpq.decrypt_dataset(inner, opening(), progress=refuse(root))
+    assert f"folder {inner}: decrypt job in process" in refusals[-1]
+
+    reports = []
+    fastpq.decrypt_dataset(
+        root / "team=1", opening(), progress=lambda done, total: reports.append(fastpq.encrypt_dataset(inner, sealing())))
+    assert len(reports[0].changed_files) == 2
+    assert not any(name.startswith("_fastpq") for name in others(root))
+
+
+@pytest.mark.linux
+def test_locks_of_dead_jobs_and_planted_files_stop_no_job(root: Path) -> None:
+    inner = root / "team=0"
+    (root / LOCK).write_text("rotate job in process 1")
+    (root.parent / LOCK).symlink_to("/dev/zero")
+    os.mkfifo(root / "team=1" / LOCK)
+    fastpq.encrypt_dataset(inner, sealing())
+    fastpq.decrypt_dataset(inner, opening())
+    fastpq.encrypt_dataset(root, sealing())
+    assert len(ids_in(root, opening())) == 2 * ROWS
+
+
 def test_a_job_without_its_lock_leaves_the_lock_of_another_job(root: Path) -> None:
     def replace_lock(done: int, total: int) -> None:
         (root / LOCK).unlink()

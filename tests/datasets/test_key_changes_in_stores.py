@@ -13,7 +13,8 @@ import pytest
 from fsspec.asyn import sync
 
 import fastpq
-from fastpq.datasets import folder_job
+from fastpq.cli.failures import failure_of
+from fastpq.datasets import folder_job, job_lock
 from fastpq.io.location import RemotePath
 from tests.datasets.test_key_changes import (
     CONNECTION,
@@ -93,6 +94,75 @@ def test_two_jobs_never_change_a_folder_at_once(object_store: Store) -> None:
     assert re.search(rf"encrypt job \w+ in process \d+ on .*remove the object {object_store.scheme}://.*{LOCK}", str(refusals[0]))
     assert ids_in(folder.where, opening()) == list(range(6))
     assert folder.own_names() == []
+
+
+def test_jobs_on_a_folder_and_on_one_in_it_are_kept_apart(object_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(object_store)
+    inner = RemotePath(folder.filesystem, f"{folder.where.path}/older/part")
+    fastpq.write_dataset({"id": [6], "pay": [6]}, inner)
+    refusals = []
+
+    def refuse(where: RemotePath) -> Callable[[int, int], None]:
+        def second(done: int, total: int) -> None:
+            with pytest.raises(fastpq.CryptoError, match="another job is changing the files of the folder") as caught:
+                fastpq.encrypt_dataset(RemotePath(object_store.filesystem(), where.path), sealing(), allow_plaintext_files=True)
+            refusals.append(str(caught.value))
+
+        return second
+
+    fastpq.encrypt_dataset(folder.where, sealing(), progress=refuse(inner))
+    assert re.search(rf"the folder {object_store.scheme}://\S+/people: encrypt job \w+ in process .*/people/{LOCK}", refusals[0])
+    fastpq.decrypt_dataset(inner, opening(), progress=refuse(folder.where))
+    assert re.search(rf"/people/older/part: decrypt job \w+ in process .*part/{LOCK}", refusals[-1])
+    assert folder.own_names() == []
+    read = job_lock._content
+
+    def forbidden(root: Any, path: str) -> bytes | None:
+        if path == f"{folder.where.path.partition('/')[0]}/{LOCK}":
+            raise PermissionError(path)
+        return read(root, path)
+
+    monkeypatch.setattr(job_lock, "_content", forbidden)
+    fastpq.encrypt_dataset(inner, sealing())
+    assert ids_in(folder.where, opening()) == list(range(7))
+
+
+@pytest.mark.parametrize("error", [StoppedError("of the job"), fastpq.KeyAccessError("of the job")])
+def test_the_error_of_a_job_is_not_hidden_if_the_store_is_away_at_the_end(moto_url: str, error: Exception) -> None:
+    folder = Folder(Store("s3", moto_url))
+    victim = Victim(Store("s3", moto_url), folder.where.path)
+    victim._changes_left = 1000
+
+    def stop(done: int, total: int) -> None:
+        victim.is_dead = True
+        raise error
+
+    with pytest.raises(type(error), match="of the job") as caught:
+        fastpq.encrypt_dataset(victim.where, sealing(), progress=stop)
+    keys, lock = caught.value.__notes__
+    assert keys.startswith("external keys of replaced files may still stand beside the new ones (DeadError")
+    assert re.fullmatch(rf"the lock could not be removed: .*remove the object s3://\S+/people/{LOCK} \(DeadError: \w+\)", lock)
+    assert failure_of(caught.value).message.count("; ") == 2
+    folder.remove_lock()
+    assert fastpq.encrypt_dataset(folder.where, sealing()).is_resumed
+
+
+def test_a_lock_that_cannot_be_removed_is_named(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(Store("s3", moto_url))
+    victim = Victim(Store("s3", moto_url), folder.where.path)
+    victim._changes_left = 1000
+    report = folder_job.FolderJob._report
+
+    def die(job: folder_job.FolderJob, changes: Any) -> Any:
+        victim.is_dead = True
+        return report(job, changes)
+
+    monkeypatch.setattr(folder_job.FolderJob, "_report", die)
+    with pytest.raises(DeadError) as caught:
+        fastpq.encrypt_dataset(victim.where, sealing())
+    [note] = caught.value.__notes__
+    assert f"/people/{LOCK}" in note
+    assert ids_in(folder.where, opening()) == list(range(6))
 
 
 def test_a_job_stops_if_its_lock_is_removed(object_store: Store) -> None:
