@@ -67,7 +67,7 @@ class EncryptingJob(FolderJob):
             CryptoError: there is such a file.
         """
         entries = self._journal.read(self._journal_keys())
-        if entries is None:
+        if entries is None or not any(self._journal.name_of(file) in entries for file in plaintext_files):     # or it has ended
             raise CryptoError(_SIDE_BY_SIDE, path=plaintext_files[0].path)
         for file in plaintext_files:
             if not self._journal.has_unchanged(file, entries):

@@ -54,8 +54,9 @@ class RotatingJob(FolderJob):
         entries = self._entries() if encrypted_files else None
         self.is_resumed = entries is not None
         plans = list(self._plans_after(entries, encrypted_files))
-        if self.is_resumed and all(plan.change is None for plan in plans):
-            # the job had only to remove its journal, or somebody has put back the journal of an earlier rotation
+        if entries is not None and not any(plan.change for plan in plans if self._journal.name_of(plan.file) in entries):
+            # The job has ended: it had only to remove its journal, or somebody has put back the journal of an earlier rotation.
+            # Files that came later are not in the journal.
             self.is_resumed = False
             plans = list(self._plans_after(None, encrypted_files))
         yield from plans

@@ -575,6 +575,28 @@ def test_the_journal_of_a_finished_rotation_does_not_prevent_another_one(root: P
     assert not journal.exists()
 
 
+def test_files_after_a_finished_rotation_do_not_make_it_an_interrupted_one(root: Path) -> None:
+    """The first rotation was killed before it removed its journal."""
+    fastpq.encrypt_dataset(root, sealing())
+    journal, copies = root / "_fastpq_job.parquet", []
+    fastpq.rotate_dataset(root, opening(), progress=lambda done, total: copies.append(journal.read_bytes()))
+    journal.write_bytes(copies[0])
+    later = root / "team=0" / "later.parquet"
+    fastpq.write_table({"id": [2 * ROWS], "pay": [0]}, later, encryption_properties=sealing()(str(later)))
+    report = fastpq.rotate_dataset(root, opening())
+    assert (len(report.changed_files), report.is_resumed) == (5, False)
+    assert not journal.exists()
+
+
+def test_the_journal_of_a_finished_encryption_explains_no_plaintext_file(root: Path) -> None:
+    journal, copies = root / "_fastpq_job.parquet", []
+    fastpq.encrypt_dataset(root, sealing(), progress=lambda done, total: copies.append(journal.read_bytes()))
+    journal.write_bytes(copies[0])
+    fastpq.write_table({"id": [1], "pay": [0]}, root / "team=0" / "later.parquet")
+    with pytest.raises(fastpq.CryptoError, match="no interrupted job explains it"):
+        fastpq.encrypt_dataset(root, sealing())
+
+
 def test_rotation_keeps_how_each_file_is_encrypted(tmp_path: Path) -> None:
     data = {"a": [1], "b": [2], "c": [3]}
     for number, options in enumerate((
