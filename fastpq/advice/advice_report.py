@@ -13,6 +13,7 @@ Topic = Literal[
     "compression", "encoding", "row groups", "pages", "bloom filter", "sorting", "statistics", "page index", "footer",
     "files", "schema",
 ]
+OnMissingKey = Literal["raise", "skip"]
 MOST_NAMES = 3      # columns that a line shows
 
 
@@ -30,7 +31,7 @@ class Advice:
         decoding_seconds: processor seconds to decode these columns in the sample, without the change and with it. None
             if the use does not ask for them.
         recipe: options with which ``fastpq rewrite --recipe`` makes this change alone, and keeps the rest as it is. For a dataset
-            it has ``steps``.
+            it has ``steps``. Empty if columns were not read.
     """
 
     topic: Topic
@@ -100,12 +101,14 @@ class AdviceReport:
         advice: changes worth making, the largest gain first. Each was measured on top of those that were found before it.
         cautions: what concerns safety.
         recipe: all options that ``fastpq rewrite --recipe`` needs to make the changes and to keep the rest of the file as it is.
-            Empty if there is no advice.
+            Empty if there is no advice, or if columns were not read: how they are written is not known.
         key: the column by which a lookup looks. None for other uses, and if no column looks like a key.
         is_measured: whether gains were measured for the use. For ``"gpu"`` the rules are published ones, and only bytes are
             measured.
         num_files: how many files there are.
         sampled_files: how many files the changes were tried on.
+        unread_columns: dotted paths of columns that were not looked at, because their keys, or keys of other parts of the same
+            nested column, are missing. The report says nothing about them.
     """
 
     path: str
@@ -120,10 +123,19 @@ class AdviceReport:
     is_measured: bool = True
     num_files: int = 1
     sampled_files: int = 1
+    unread_columns: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [*map(str, self.advice), *map(str, self.cautions)]
-        return "\n".join(lines) or f"nothing to change for {self.use}"
+        lines = [*map(str, self.advice), *map(str, self.cautions)] or [f"{self._nothing} for {self.use}"]
+        return "\n".join([*lines, *self._unread])
+
+    @property
+    def _nothing(self) -> str:
+        return "nothing to change in what was read" if self.unread_columns else "nothing to change"
+
+    @property
+    def _unread(self) -> list[str]:
+        return [f"not looked at, because keys are missing: {names_of(self.unread_columns)}"] if self.unread_columns else []
 
     def __repr__(self) -> str:
         return to_text(self._view())
@@ -136,7 +148,7 @@ class AdviceReport:
         facts = [f"for {self.use}", of_bytes(self.size), counted(self.num_rows, "row")]
         if self.num_files > 1:
             facts.append(f"{self.num_files:,} files, {self.sampled_files:,} of them tried")
-        facts.append(counted(len(self.advice), "change") if self.advice else "nothing to change")
+        facts.append(counted(len(self.advice), "change") if self.advice else self._nothing)
         if not self.is_measured:
             facts.append("by published rules, not measured on a GPU")
         headings = [
@@ -149,7 +161,7 @@ class AdviceReport:
             for each in self.advice
         ]
         return View(
-            "AdviceReport", facts, Grid(headings, rows) if rows else None, list(map(str, self.cautions)),
+            "AdviceReport", facts, Grid(headings, rows) if rows else None, [*map(str, self.cautions), *self._unread],
             note=shorten(self.path, LINE_WIDTH)
         )
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, get_args
 
-from fastpq.advice.advice_report import AdviceReport, Use
+from fastpq.advice.advice_report import AdviceReport, OnMissingKey, Use
 from fastpq.advice.dataset_advisor import advise_dataset
 from fastpq.advice.single_file import advise_file
 from fastpq.advice.trials import MOST_ROWS
@@ -25,6 +25,7 @@ def advise(
     sample_rows: int = MOST_ROWS,
     properties: ReaderProperties | None = None,
     decryption_properties: FileDecryptionProperties | None = None,
+    on_missing_key: OnMissingKey = "raise",
 ) -> AdviceReport:
     """Find out what would make a file or a dataset smaller or faster to read. Each change is tried on rows, and measured.
 
@@ -45,25 +46,30 @@ def advise(
         key: the column by which lookups look. None chooses a column whose values are unique.
         sample_rows: most rows on which changes are tried. They and their new files are in memory.
         properties: limits for reading.
-        decryption_properties: keys. All columns need one.
+        decryption_properties: keys.
+        on_missing_key: ``"skip"`` leaves out columns whose keys are missing. The report names them, has no recipe, and does not
+            count the bytes of the footer. ``"raise"`` needs keys for all columns.
 
     Returns:
         An AdviceReport. A file that fastpq wrote with its default options has no advice for ``"scan"``.
 
     Raises:
-        ValueError: there is no such use.
+        ValueError: there is no such use, or no such value of ``on_missing_key``.
         SchemaError: there is no such key column.
-        KeyAccessError, TagVerificationError: a part of the file cannot be opened.
+        KeyAccessError, TagVerificationError: a part of the file cannot be opened, or there is no key for ``key``.
         UnsupportedError: columns share a name, or a file in a dataset is encrypted.
         FormatError: the file is broken.
     """
     if use not in USES:
         raise ValueError(f"use must be one of {', '.join(USES)}, not {use!r}")
+    if on_missing_key not in get_args(OnMissingKey):
+        raise ValueError(f'on_missing_key must be "raise" or "skip", not {on_missing_key!r}')
     if is_dataset(where):
         return advise_dataset(
             where, use, key=key, sample_rows=sample_rows, properties=properties, keys=decryption_properties)
     return advise_file(
-        where, use, key=key, sample_rows=sample_rows, properties=properties, decryption_properties=decryption_properties
+        where, use, key=key, sample_rows=sample_rows, properties=properties, decryption_properties=decryption_properties,
+        on_missing_key=on_missing_key,
     )
 
 

@@ -54,7 +54,8 @@ class LookupAdvisor:
         values = [] if self.key is None else sample.table[self.key].to_pylist()
         self._probes = probes_of(values)
         self._missing_keys = [] if sample.is_whole else _missing_keys(self._probes, {*values})
-        self._file, self._opening_bytes = file, opening_bytes
+        # If columns are left out, trials open with a smaller footer than the file.
+        self._file, self._opening_bytes = file, opening_bytes if sample.names is None else 0
 
     def advice(self) -> list[Advice]:
         """Return the changes, the largest gain first. Each is measured on top of those before it."""
@@ -115,13 +116,13 @@ class LookupAdvisor:
     def _mean_bytes(self, file: ParquetFile, values: list[Any]) -> float:
         before = file.io.bytes_read
         for value in values:
-            file.read(filters=[(self.key, "=", value)])
+            file.read(self._sample.names, filters=[(self.key, "=", value)])
         return (file.io.bytes_read - before) / max(len(values), 1)
 
     def _trial_bytes(self, trial: Trial) -> float:
         """Return the same for the whole file, if all of it were written like a trial."""
         file = trial.reopened()
-        opening = file.io.bytes_read
+        opening = file.io.bytes_read if self._sample.names is None else 0
         size = opening + self._mean_bytes(file, self._probes)
         if self._sample.is_whole:
             return size

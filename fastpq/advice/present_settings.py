@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,9 @@ from fastpq.encodings.encoding_table import WRITABLE
 from fastpq.errors import ParquetError, UnsupportedError
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.options import DEFAULT_PROPERTIES, SortingColumn
-from fastpq.picture.byte_owners import ByteMap
+from fastpq.picture.byte_owners import NO_CHUNK, ByteMap
 from fastpq.picture.chunk_facts import ChunkFacts, chunk_facts
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Type
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
@@ -37,12 +39,13 @@ MANY_PAGE_ROWS, MANY_PAGE_BYTES = 100_000, 4 << 20
 
 
 class FileStructure(NamedTuple):
-    """How a file is built.
+    """How a file is built. If columns are left out, only the chunks of the others count.
 
     Attributes:
         path: the file.
         facts: the column chunks.
         owners: the owner of each byte.
+        leaves: number of each leaf column in the file.
         names: dotted paths of the leaf columns.
         settings: writer settings that make a file like this one.
         has_small_groups: whether the row groups are so small that they cost bytes.
@@ -52,6 +55,7 @@ class FileStructure(NamedTuple):
     path: str
     facts: ChunkFacts
     owners: ByteMap
+    leaves: list[int]
     names: list[str]
     settings: FileSettings
     has_small_groups: bool
@@ -60,7 +64,7 @@ class FileStructure(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Size of the file in bytes."""
+        """Size of the file in bytes, or of its counted chunks."""
         return self.owners.size
 
     def with_names(self, names: list[str]) -> FileStructure:
@@ -84,11 +88,21 @@ class FileStructure(NamedTuple):
         ).astype(np.int64)
 
 
-def structure_of(file: ParquetFile) -> FileStructure:
-    """Return how a file is built. The footer and some indexes are read."""
-    metadata = file.metadata
-    facts = chunk_facts(metadata)
-    names = [column.name for column in file.schema.columns]
+def structure_of(file: ParquetFile, unread_leaves: Collection[int] = ()) -> FileStructure:
+    """Return how a file is built. The footer and some indexes are read.
+
+    Args:
+        file: the file.
+        unread_leaves: numbers of the leaf columns that are left out.
+    """
+    facts, picture = chunk_facts(file.metadata), file.layout()
+    owners = picture.owners
+    columns = [column for column in file.schema.columns if column.index not in unread_leaves]
+    leaves = [column.index for column in columns]
+    if unread_leaves:
+        owners = _chunks_of(owners, leaves, len(file.schema.columns))
+        facts = ChunkFacts._make(each[:, leaves] if isinstance(each, np.ndarray) and each.ndim == 2 else each for each in facts)
+    names = [column.name for column in columns]
     if len(set(names)) != len(names):
         raise UnsupportedError("advice on a file whose columns share a name: options by column cannot name one of them")
     rows = facts.rows
@@ -100,11 +114,28 @@ def structure_of(file: ParquetFile) -> FileStructure:
     is_large = is_known & (page_rows > MANY_PAGE_ROWS) & (page_bytes > MANY_PAGE_BYTES)
     has_small_pages = bool(is_small.sum() * 2 > max(is_known.sum(), 1))
     has_large_pages = bool(is_large.any())
-    settings = _settings(file, facts, has_small_groups)
+    settings = _settings(file, columns, facts, has_small_groups)
     if has_small_pages or has_large_pages:
         settings = _with_pages(settings, facts)
-    picture = file.layout()
-    return FileStructure(picture.name, facts, picture.owners, names, settings, has_small_groups, has_small_pages, has_large_pages)
+    return FileStructure(
+        picture.name, facts, owners, leaves, names, settings, has_small_groups, has_small_pages, has_large_pages)
+
+
+def _chunks_of(owners: ByteMap, leaves: Sequence[int], num_leaves: int) -> ByteMap:
+    """Return the bytes that some leaves' chunks own. These chunks are numbered as if there were no others.
+
+    Args:
+        owners: the owners of all bytes.
+        leaves: numbers of the leaves.
+        num_leaves: how many leaves the file has.
+    """
+    new_number = np.full(num_leaves, -1, np.int64)
+    new_number[leaves] = np.arange(len(leaves))
+    groups, columns = np.divmod(owners.chunks, num_leaves)
+    is_kept = (owners.chunks != NO_CHUNK) & (new_number[columns] >= 0)
+    chunks = groups * len(leaves) + new_number[columns]
+    starts, lengths, kinds, chunks = (each[is_kept] for each in (owners.starts, owners.lengths, owners.kinds, chunks))
+    return ByteMap(starts, lengths, kinds, chunks, int(lengths.sum()), owners.overlap, owners.outside)
 
 
 def _page_means(facts: ChunkFacts) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -124,10 +155,12 @@ def _with_pages(settings: FileSettings, facts: ChunkFacts) -> FileSettings:
     return replace(settings, page_rows=rows, page_bytes=max(size, DEFAULT_PROPERTIES.data_page_size))
 
 
-def _settings(file: ParquetFile, facts: ChunkFacts, has_small_groups: bool) -> FileSettings:
+def _settings(
+    file: ParquetFile, leaves: Sequence[ColumnDescriptor], facts: ChunkFacts, has_small_groups: bool
+) -> FileSettings:
     metadata = file.metadata
     columns, version_2 = {}, False
-    for column in file.schema.columns:
+    for column in leaves:
         chunks = [metadata.row_group(number).column(column.index) for number in range(metadata.num_row_groups)]
         columns[column.name] = _column_settings(chunks, column.type)
         version_2 |= any(stats.page_type == fmt.PageType.DATA_PAGE_V2 for chunk in chunks[:1] for stats in chunk.encoding_stats)
@@ -139,8 +172,8 @@ def _settings(file: ParquetFile, facts: ChunkFacts, has_small_groups: bool) -> F
         largest if is_cut or largest > default_rows else default_rows,
         has_page_index=bool(facts.has_offset_index.any()) or not facts.has_offset_index.size,
         is_version_2=version_2,
-        sorting=_sorting(file),
-        booleans=frozenset(column.name for column in file.schema.columns if column.type.physical is Type.BOOLEAN),
+        sorting=tuple(takewhile(lambda each: each.path in columns, _sorting(file))),
+        booleans=frozenset(column.name for column in leaves if column.type.physical is Type.BOOLEAN),
     )
 
 

@@ -48,12 +48,14 @@ class RowSample:
 
     Args:
         file: the file.
-        structure: how it is built.
+        structure: how it is built. Columns that it leaves out are not read.
         most_rows: most rows of the sample.
 
     Attributes:
         start, stop: the first row in the file, and the row behind the last one.
         is_whole: whether the sample has all rows.
+        names: top-level columns that are read, or None for all. If some are left out, bytes that belong to no column are not
+            counted, because the footer has entries for all columns.
         columns: the leaf columns, as fastpq writes them.
         structure: how the file is built, with the names of these columns.
     """
@@ -67,7 +69,9 @@ class RowSample:
         self.start, self.stop = _middle(rows, most_rows)
         self.is_whole = self.stop - self.start == total
         ranges = None if self.is_whole else [(self.start, self.stop)]
-        self._table = file.read(row_ranges=ranges)
+        read_tops = [file.schema.columns[leaf].path[0] for leaf in structure.leaves]
+        self.names = None if len(structure.leaves) == len(file.schema.columns) else list(dict.fromkeys(read_tops))
+        self._table = file.read(self.names, row_ranges=ranges)
         self.columns: list[ColumnDescriptor] = list(self._table.schema.columns)
         self.structure = self._structure = structure.with_names([column.name for column in self.columns])
         self._trials: dict[Any, Trial] = {}
@@ -144,7 +148,12 @@ class RowSample:
         return np.where(present > 0, sizes * whole / np.maximum(present, 1), sizes * self.growth)
 
     def rest_bytes(self, trial: Trial) -> float:
-        """Return the bytes that belong to no column, such as the footer, if all rows were written like a trial."""
+        """Return the bytes that belong to no column, such as the footer, if all rows were written like a trial.
+
+        They are 0 if columns are left out.
+        """
+        if self.names is not None:
+            return 0.0
         rest = float(trial.structure.size - trial.structure.bytes_by_column().sum())
         if self.is_whole:
             return rest

@@ -129,7 +129,7 @@ def _failure_of(error: BaseException) -> Failure:
     if isinstance(error, CommandFailure):
         return Failure(error.code, error.message, error.hint)
     if isinstance(error, ParquetError):
-        return Failure(_code_of(error), _command_words(str(error)), _hint(error))
+        return Failure(_code_of(error), command_words(str(error)), _hint(error))
     if isinstance(error, OSError):
         return _system_failure(error)
     if isinstance(error, MemoryError):
@@ -157,7 +157,7 @@ def _code_of(error: ParquetError) -> int:
     return DEFECT
 
 
-def _command_words(message: str) -> str:
+def command_words(message: str) -> str:
     """Return a message of the library with the command's options in the place of Python's."""
     for python, command in PYTHON_WORDS:
         message = message.replace(python, command)
@@ -197,8 +197,8 @@ def _key_hint(message: str, file: object) -> str:
     if message.startswith("the keyring has no master key"):
         names = "fastpq keys list KEYRING names its master keys"
         return names if file == "FILE" else f"{which_keys}; {names}"
-    nulls = "; --on-missing-key null of head, tail, cat and sample reads nulls" if message.startswith(NO_COLUMN_KEY) else ""
-    return f"{which_keys}; --keyring, --kms or FASTPQ_KEYS give them{nulls}"
+    nulls = "; --on-missing-key null of head, tail, cat and sample reads nulls, skip of doctor leaves columns out"
+    return f"{which_keys}; --keyring, --kms or FASTPQ_KEYS give them{nulls if message.startswith(NO_COLUMN_KEY) else ''}"
 
 
 def _format_hint(message: str, file: str) -> str:

@@ -6,6 +6,7 @@ The format allows them, and Spark misreads them.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from fastpq import format as fmt
 from fastpq.column.page_walker import PageWalker
@@ -38,8 +39,10 @@ class PageOrder:
         return False
 
 
-def late_indexes(source: Source, metadata: FileMetaData, properties: ReaderProperties) -> Counter[int]:
-    """Return for each leaf number how many chunks have a page with dictionary indexes after a page with values.
+def late_indexes(
+    source: Source, metadata: FileMetaData, properties: ReaderProperties, leaves: Sequence[int]
+) -> Counter[int]:
+    """Return for each of some leaf numbers how many chunks have a page with dictionary indexes after a page with values.
 
     Only page headers are read, and only in chunks whose footer entry allows such pages, up to ``MOST_BYTES``.
 
@@ -50,7 +53,7 @@ def late_indexes(source: Source, metadata: FileMetaData, properties: ReaderPrope
     counts: Counter[int] = Counter()
     size = 0
     for group in metadata.row_groups:
-        for leaf in range(group.num_columns):
+        for leaf in leaves:
             chunk = group.column(leaf)
             if chunk.file_path is not None or not _may_mix(chunk):
                 continue

@@ -14,6 +14,7 @@ from tests.advice.planted_faults import columns, shuffled, written
 from tests.requirements import DATA, needs_data
 
 KEY = b"0123456789012345"
+OTHER_KEY = b"5432109876543210"
 MOST_BYTES = 100_000     # of a file of another writer
 
 
@@ -86,6 +87,49 @@ def test_encrypted_files(use: Any) -> None:
     assert not fastpq.advise(changed, use, decryption_properties=opening).advice
     with pytest.raises(fastpq.KeyAccessError):
         fastpq.advise(data, use)
+
+
+def test_columns_without_keys_are_left_out() -> None:
+    table: dict[str, Any] = {name: columns()[name] for name in ("id", "path", "place")}
+    rows = len(table["id"])
+    locked = {f"c{number}": np.arange(rows) for number in range(100)} | {"s": [{"a": 1, "b": 2}] * rows}
+    names = [*locked][:-1]
+    keys = fastpq.FileEncryptionProperties(KEY, dict.fromkeys([*names, "s.a"], OTHER_KEY), aad_prefix=b"file")
+    own_keys = fastpq.FileEncryptionProperties(KEY, aad_prefix=b"file")
+    opening: Any = {"decryption_properties": fastpq.FileDecryptionProperties(KEY)}
+    unread_names = (*names[:50], "s.a", "s.b", *names[50:])
+    between = {name: locked[name] for name in names[:50]} | {"s": locked["s"]} | {"id": table["id"]}
+    mixed = {**between, **{name: locked[name] for name in names[50:]}, **table}
+    readable = {name: mixed[name] for name in mixed if name in table}
+    for use in ("scan", "archive", "gpu", "lookup"):
+        options: Any = {"compression": "gzip", "use_dictionary": False} if use != "lookup" else {"write_page_index": False}
+        data = file_of(mixed, encryption_properties=keys, sort_by=["c0", "id"], **options)
+        with pytest.raises(fastpq.KeyAccessError):
+            fastpq.advise(data, use, **opening)
+        report = fastpq.advise(data, use, on_missing_key="skip", **opening)
+        assert report.unread_columns == unread_names
+        assert report.size == len(data)
+        assert (report.recipe, [each.recipe for each in report.advice]) == ({}, [{}] * len(report.advice))
+        assert "not looked at, because keys are missing: c0, c1, c2 and 99 more" in str(report)
+        assert "not looked at" in repr(report)
+        assert report.advice
+        assert {name for each in report.advice for name in each.columns} <= {*table}
+        if use in ("gpu", "lookup"):        # other uses measure time
+            # what is said about the others is what is said about a file that has only them
+            alone = fastpq.advise(file_of(readable, encryption_properties=own_keys, sort_by=["id"], **options), use, **opening)
+            assert [(each.topic, each.columns) for each in report.advice] == [(each.topic, each.columns) for each in alone.advice]
+            assert [each.gain for each in report.advice] == pytest.approx([each.gain for each in alone.advice], rel=0.02)
+    sound = fastpq.advise(file_of(mixed, encryption_properties=keys), on_missing_key="skip", **opening)
+    assert not sound.advice
+    assert str(sound).startswith("nothing to change in what was read for scan\nnot looked at")
+    with pytest.raises(fastpq.KeyAccessError, match="on whose values the answer depends"):
+        fastpq.advise(data, "lookup", key="c0", on_missing_key="skip", **opening)
+    with pytest.raises(fastpq.KeyAccessError, match="no key for any column"):
+        only = fastpq.FileEncryptionProperties(KEY, {"a": OTHER_KEY})
+        fastpq.advise(file_of({"a": [1]}, encryption_properties=only), on_missing_key="skip", **opening)
+    assert fastpq.advise(file_of(table), on_missing_key="skip").unread_columns == ()
+    with pytest.raises(ValueError, match='"raise" or "skip"'):
+        fastpq.advise(file_of(table), on_missing_key="null")    # type: ignore[arg-type]
 
 
 def test_key_of_lookups() -> None:

@@ -136,7 +136,7 @@ def test_rows_without_the_key_of_a_column(
     columns = ("-c", "id,price", "-f", "jsonl")
     code, _, err = command(verb, file, *rows, *columns)
     assert code == KEYS
-    assert "--on-missing-key null of head, tail, cat and sample reads nulls" in err
+    assert "--on-missing-key null of head, tail, cat and sample reads nulls, skip of doctor leaves columns out" in err
     assert "on_missing_key" not in err
     for condition in ((), ("-w", "id < 3"))[: 1 if verb == "sample" else 2]:
         code, out, err = command(verb, file, *rows, *columns, *condition, "--on-missing-key", "null")
@@ -144,6 +144,41 @@ def test_rows_without_the_key_of_a_column(
         assert {row["price"] for row in map(json.loads, out.splitlines())} == {None}
     code, out, err = command(verb, file, *rows, "-c", "id", "--on-missing-key", "null")
     assert (code, err) == (0, "")
+
+
+def test_advice_without_the_key_of_a_column(
+    folder: Path, example_files: Path, command: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTPQ_KEYS", keys_as_json())
+    file = str(example_files / "secret.parquet")
+    assert command("doctor", file).code == KEYS
+    code, out, err = command("doctor", file, "--on-missing-key", "skip")
+    assert (code, err) == (KEYS, "")
+    assert "! not looked at, because keys are missing: price" in out
+    assert "nothing to change in what was read for scan" in out
+    code, out, _ = command("doctor", file, "--on-missing-key", "skip", "--json")
+    facts = json.loads(out)
+    assert (code, facts["unread_columns"], facts["recipe"], facts["error"]) == (KEYS, ["price"], {}, None)
+    code, _, err = command("doctor", file, "--on-missing-key", "skip", "-o", "recipe.json")
+    assert code == KEYS
+    assert "a recipe writes all columns" in err
+    assert not Path("recipe.json").exists()
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"price": PRICE_KEY})
+    rows = {"id": range(5000), "price": [0.5] * 5000}
+    fastpq.write_table(rows, "large.parquet", compression=None, use_dictionary=False, encryption_properties=keys)
+    assert command("doctor", "large.parquet", "--on-missing-key", "skip").code == KEYS
+    assert command("doctor", "large.parquet", "--on-missing-key", "skip", "--check").code == 1
+    assert command("doctor", "large.parquet", "--on-missing-key", "skip", "--for", "lookup", "--key", "price").code == KEYS
+
+
+@pytest.mark.parametrize("verb", ["verify", "index"])
+def test_columns_that_were_not_checked_are_told_in_words_of_the_command(
+    folder: Path, example_files: Path, command: Runner, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("FASTPQ_KEYS", keys_as_json())
+    file = str(example_files / "secret.parquet")
+    assert '"the column is encrypted, and there is no key for it"' in command(verb, file, "--json").out
+    assert "on_missing_key" not in command(verb, file).out
 
 
 def test_a_folder_without_the_key_of_a_column(folder: Path, command: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

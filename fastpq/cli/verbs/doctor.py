@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fastpq.advice.advice_report import AdviceReport
 
 MOST_ROWS = 1 << 20     # of the sample, as for fastpq.advise
+NO_RECIPE = "a recipe writes all columns, and there are columns whose keys are missing"
 EACH = "--each looks at each file by itself"
 FILE_ERRORS = (FormatError, LimitError, CryptoError, UnsupportedError)      # after them, --each goes on with the next file
 USES = ("scan", "lookup", "web", "archive", "gpu")
@@ -81,7 +82,9 @@ class AdviceFacts(TypedDict):
         measured: whether the gains were measured for the use. For GPUs the rules are published ones.
         changes: changes that are worth making, the largest gain first.
         cautions: what concerns safety.
-        recipe: recipe for fastpq rewrite --recipe that makes all changes. Of a dataset it has steps.
+        recipe: recipe for fastpq rewrite --recipe that makes all changes. Of a dataset it has steps. Empty if columns were
+            not read.
+        unread_columns: dotted paths of columns that were not looked at, because keys are missing.
         error: why there is no advice on the file, or null.
     """
 
@@ -97,6 +100,7 @@ class AdviceFacts(TypedDict):
     changes: list[ChangeFacts]
     cautions: list[CautionFacts]
     recipe: dict[str, Any]
+    unread_columns: list[str]
     error: str | None
 
 
@@ -119,6 +123,10 @@ class AdviceFacts(TypedDict):
 @force_option
 @click.option("--each", is_flag=True, help="Look at each file by itself. Otherwise several files, or a folder, are one dataset.")
 @click.option("--check", is_flag=True, help="Return the exit code 1 if a change is worth making.")
+@click.option(
+    "--on-missing-key", "missing_key_policy", type=click.Choice(["raise", "skip"]), default="raise", show_default=True,
+    help="What happens to columns whose keys are missing: the verb fails, or leaves them out and names them.",
+)
 def command(
     session: Session,
     files: tuple[str, ...],
@@ -128,6 +136,7 @@ def command(
     output: str | None,
     each: bool,
     check: bool,
+    missing_key_policy: Any,
 ) -> None:
     """Try changes on rows, and show those that are worth making: the largest gain first.
 
@@ -137,6 +146,9 @@ def command(
 
     With --each, a file that cannot be read does not stop the others. The exit code is then 1 if a file is broken. It is 4 if a
     key is missing or wrong, and 5 if a file needs a feature that is not there.
+
+    With --on-missing-key skip the other columns of an encrypted file are looked at. The exit code is then 4 if columns were left
+    out, unless it is 1, and there is no recipe.
     """
     places: list[Any] = session.files(files)
     is_dataset = not each and (len(files) > 1 or is_glob(files[0]) or is_folder(files[0]))
@@ -150,7 +162,7 @@ def command(
     codes = {0}
     for number, place in enumerate(places):
         try:
-            report = _report(session, place, is_dataset, use, key, sample_rows)
+            report = _report(session, place, is_dataset, use, key, sample_rows, missing_key_policy)
         except FILE_ERRORS as error:
             if len(places) == 1:
                 raise
@@ -160,6 +172,10 @@ def command(
             codes.add(DIFFERENT if failure.code == BROKEN else failure.code)
             continue
         facts = _facts(report.path if is_dataset else name_of_place(place), report)
+        if facts["unread_columns"]:
+            codes.add(KEYS)
+            if output is not None:
+                raise CommandFailure(NO_RECIPE, KEYS, "leave out --output, or give all keys")
         if output is not None:
             _write_recipe(session, output, facts["recipe"])
         if output != STANDARD_STREAM:
@@ -169,13 +185,18 @@ def command(
     session.exit_code = next(code for code in (DIFFERENT, KEYS, UNSUPPORTED, 0) if code in codes)
 
 
-def _report(session: Session, place: Any, is_dataset: bool, use: Any, key: str | None, sample_rows: int) -> AdviceReport:
+def _report(
+    session: Session, place: Any, is_dataset: bool, use: Any, key: str | None, sample_rows: int, missing_key_policy: Any
+) -> AdviceReport:
     from fastpq.advice.advisor import advise
 
     keys = session.keys.decryption_of(None if is_dataset else place)
     source = place if is_dataset else source_of(place)
     try:
-        return advise(source, use, key=key, sample_rows=sample_rows, decryption_properties=keys, **session.reader_options)
+        return advise(
+            source, use, key=key, sample_rows=sample_rows, decryption_properties=keys,
+            on_missing_key=missing_key_policy, **session.reader_options,
+        )
     except (KeyAccessError, UnsupportedError) as error:
         if not is_dataset:
             raise
@@ -207,6 +228,7 @@ def _facts(name: str, report: AdviceReport) -> AdviceFacts:
             CautionFacts(topic=each.topic, text=_command_words(each.text), columns=list(each.columns)) for each in report.cautions
         ],
         recipe=dict(report.recipe),
+        unread_columns=list(report.unread_columns),
         error=None,
     )
 
@@ -219,7 +241,7 @@ def _command_words(text: str) -> str:
 def _facts_without_advice(name: str, use: str, failure: Failure) -> AdviceFacts:
     return AdviceFacts(
         file=name, use=use, files=1, sampled_files=0, bytes=0, rows=0, sample_rows=0, key=None, measured=False, changes=[],
-        cautions=[], recipe={}, error=failure.message,
+        cautions=[], recipe={}, unread_columns=[], error=failure.message,
     )
 
 
@@ -271,7 +293,11 @@ def _show(session: Session, facts: AdviceFacts, number: int, output: str | None)
     for caution in facts["cautions"]:
         screen.line("  ", Styled("! ", "warning"), Styled(caution["topic"], "strong"))
         screen.paragraph(caution["text"], indent=4)
+    if facts["unread_columns"]:
+        names = ", ".join(facts["unread_columns"])
+        screen.line("  ", Styled("! ", "warning"), f"not looked at, because keys are missing: {names}")
     if not facts["changes"]:
-        screen.line("  ", Styled(f"nothing to change for {facts['use']}", "good"))
+        what = " in what was read" if facts["unread_columns"] else ""
+        screen.line("  ", Styled(f"nothing to change{what} for {facts['use']}", "good"))
     elif output is not None:
         screen.line("  ", Styled(f"the recipe is in {output}", "dim"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 import click
 
 from fastpq.cli.amounts import size_text
+from fastpq.cli.failures import USAGE, CommandFailure, command_words
 from fastpq.cli.places import name_of_place
 from fastpq.cli.pruning_report import PruningFacts, pruning_facts
 from fastpq.cli.terminal import Part, Styled
@@ -78,7 +79,6 @@ class IndexFacts(TypedDict):
 @click.option("--probe", metavar="VALUE", help="Tell what a lookup of a value in one column reads.")
 def command(session: Session, file: str, names: str | None, probe: str | None) -> None:
     """Show the page indexes and bloom filters of a file, or what they say about one value."""
-    from fastpq.cli.failures import USAGE, CommandFailure
 
     with session.open(file) as open_file:
         columns = open_file.schema.select(names.split(",") if names else None)
@@ -117,7 +117,7 @@ def _facts(file: ParquetFile, group: int, column: ColumnDescriptor) -> ChunkInde
         if bloom_filter is not None:
             facts["bloom_filter_bytes"], facts["false_positive_rate"] = bloom_filter.num_bytes, bloom_filter.false_positive_rate
     except ParquetError as error:
-        facts["problem"] = error.message
+        facts["problem"] = command_words(error.message)
     return facts
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 import click
 
 from fastpq.cli.amounts import count_text, size_text
-from fastpq.cli.failures import DIFFERENT, KEYS, UNSUPPORTED, failure_of
+from fastpq.cli.failures import DIFFERENT, KEYS, UNSUPPORTED, command_words, failure_of
 from fastpq.cli.places import name_of_place, source_of
 from fastpq.cli.terminal import Part, Styled
 from fastpq.cli.verb import Session, verb
@@ -206,7 +206,7 @@ def _facts(name: str, report: VerificationReport) -> VerificationFacts:
         ],
         unchecked=[
             UncheckedFacts(
-                part=each.part, reason=each.reason, row_group=each.place.row_group, column=each.place.column,
+                part=each.part, reason=command_words(each.reason), row_group=each.place.row_group, column=each.place.column,
                 needs_key=each.needs_key,
             )
             for each in report.unchecked
