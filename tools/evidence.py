@@ -11,16 +11,23 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import multiprocessing
+import os
 import socket
 import sys
 import tempfile
+import unittest.mock
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import boto3
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -29,18 +36,22 @@ import pyarrow.parquet.encryption as pe
 
 import fastpq
 from fastpq.encryption import (
+    AwsKmsClient,
     AzureKmsClient,
     CryptoFactory,
     EncryptionConfiguration,
     FileDecryptionProperties,
     FileEncryptionProperties,
     GoogleKmsClient,
+    Keyring,
     KmsConnectionConfig,
+    Pkcs11KmsClient,
     VaultKmsClient,
 )
 from tests.encryption.keys.azure_server import HOST, AzureServer
 from tests.encryption.keys.google_server import KEY_RING, GoogleServer
 from tests.encryption.keys.peers import InMemoryKms, arrow_factory, managed_keys
+from tests.encryption.keys.softhsm import softhsm_token
 from tests.encryption.keys.vault_server import TransitServer
 from tests.encryption.test_duckdb import RECIPE, duckdb, duckdb_reads
 from tests.encryption.test_matrix import (
@@ -56,6 +67,8 @@ from tests.encryption.test_matrix import (
     write,
 )
 from tests.interop.parquet_java import ParquetJava
+from tests.io.object_stores import moto_server
+from tests.requirements import softhsm_library
 from tools.forgeries import OTHER, Forgery, Readers, judge
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "pages" / "evidence.md"
@@ -73,6 +86,8 @@ FORGERIES = """## Forged files
 
 Somebody without the keys alters a file, or puts another file in its place. The reader has the right keys, the AAD prefix if the
 file has one, and for files in AES_GCM_CTR_V1 the permission to read them. The whole file is read.
+
+The file *one page* has one page in each chunk, which is the only kind of these files that DuckDB reads.
 
 *read*: the right values. *refused*: an error. **other values**: values that the writer did not write, and no error. –: the reader
 cannot read the untouched file either.
@@ -97,7 +112,9 @@ What fastpq reads of others' files:
 SERVICES_HEAD = """## What a key service sees
 
 A file with a footer key `footer` and a column under the key `prices` is written, read, and read again. The table has
-the calls as the service got them. No call has a file name, a column name or a value of a column.
+the calls as the service got them: requests of AWS KMS with the names of their members, what a token does with its keys, and
+what a keyring is asked in its own process. No call has a file name, a column name or a value of a column. AWS KMS is moto's
+server, and the token is SoftHSM2's.
 
 """
 CALLS_HEAD = """
@@ -177,7 +194,8 @@ def reads_of_peers(java: ParquetJava, folder: Path) -> list[list[str]]:
         path = folder / "mode.parquet"
         write(Case(mode, "zstd", "1.0", True), path)
         readers: list[Callable[[], Any]] = [lambda: _arrow(path, mode), lambda: _polars(path, mode)]  # noqa: B023
-        rows.append([mode, *map(_is_right, readers), _java(java, path, folder), NOT_READ])
+        duck = _is_right(lambda: duckdb_reads(path, FOOTER_KEY))    # noqa: B023
+        rows.append([mode, *map(_is_right, readers), _java(java, path, folder), duck])
     rows.append(["uniform, flat columns, one page a chunk", *_recipe(java, folder)])
     return rows
 
@@ -242,9 +260,9 @@ def _duckdb_dialect(folder: Path) -> str:
 # --- key services ---
 
 
-def _use(client: Any, config: KmsConnectionConfig) -> None:
+def _use(client: Any, config: KmsConnectionConfig, footer: str = "footer", prices: str = "prices") -> None:
     """Write a file, read it, and read it again, without the cache of the first factory."""
-    configuration = EncryptionConfiguration("footer", {"prices": ["price"]})
+    configuration = EncryptionConfiguration(footer, {prices: ["price"]})
     out = io.BytesIO()
     keys = CryptoFactory(client).file_encryption_properties(config, configuration)
     fastpq.write_table({"id": np.arange(10), "price": np.arange(10)}, out, encryption_properties=keys)
@@ -255,7 +273,90 @@ def _use(client: Any, config: KmsConnectionConfig) -> None:
 
 def services(folder: Path) -> list[list[str]]:
     """Return a row for each service: its calls, as the service got them."""
-    return [["Google Cloud KMS", _google()], ["Azure Key Vault", _azure(folder)], ["Vault, OpenBao", _vault()]]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:      # SoftHSM2 takes one token a process
+        token = process.submit(_token, folder).result()
+    return [
+        ["AWS KMS", _aws()],
+        ["Google Cloud KMS", _google()],
+        ["Azure Key Vault", _azure(folder)],
+        ["Vault, OpenBao", _vault()],
+        ["PKCS#11 token", token],
+        ["`Keyring`, a local file", _keyring(folder)],
+    ]
+
+
+def _aws() -> str:
+    """Return what moto's server of AWS KMS gets: the operation, the key, and the names of all members."""
+    calls: list[str] = []
+
+    def recording(app: Any) -> Any:
+        def recorded(environ: dict[str, Any], start_response: Any) -> Any:
+            body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+            environ["wsgi.input"] = io.BytesIO(body)
+            members = json.loads(body)
+            operation = environ["HTTP_X_AMZ_TARGET"].rpartition(".")[2]
+            calls.append(f"{operation} {members.get('KeyId')} {' '.join(sorted(members.keys() - {'KeyId'}))}")
+            return app(environ, start_response)
+
+        return recorded
+
+    with moto_server(recording) as url:
+        settings = {"region_name": "eu-west-1", "aws_access_key_id": "id", "aws_secret_access_key": "secret"}
+        client = boto3.client("kms", endpoint_url=url, **settings)
+        for name in ("footer", "prices"):
+            client.create_alias(AliasName=f"alias/{name}", TargetKeyId=client.create_key()["KeyMetadata"]["KeyId"])
+        calls.clear()
+        with unittest.mock.patch.dict(os.environ, AWS_ACCESS_KEY_ID="id", AWS_SECRET_ACCESS_KEY="secret"):
+            _use(AwsKmsClient, KmsConnectionConfig("eu-west-1", kms_instance_url=url), "alias/footer", "alias/prices")
+    return _listed(calls)
+
+
+class _SeenKey:
+    """A key of a token that lists what the token is asked to do with it."""
+
+    def __init__(self, key: Any, calls: list[str]) -> None:
+        self._key, self._calls = key, calls
+
+    def encrypt(self, data: bytes, **options: Any) -> Any:
+        self._calls.append(f"encrypt {self._key.label} {options['mechanism'].name}")
+        return self._key.encrypt(data, **options)
+
+    def decrypt(self, data: bytes, **options: Any) -> Any:
+        self._calls.append(f"decrypt {self._key.label} {options['mechanism'].name}")
+        return self._key.decrypt(data, **options)
+
+
+def _token(folder: Path) -> str:
+    calls: list[str] = []
+
+    class Client(Pkcs11KmsClient):
+        @contextmanager
+        def _keys(self, label: str) -> Iterator[dict[bytes, Any]]:
+            with super()._keys(label) as keys:
+                yield {identifier: _SeenKey(key, calls) for identifier, key in keys.items()}
+
+    with softhsm_token(folder, softhsm_library()) as config:
+        _use(Client, config)
+    return _listed(calls)
+
+
+def _keyring(folder: Path) -> str:
+    calls: list[str] = []
+
+    class Client(Keyring):
+        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+            calls.append(f"wrap_key {master_key_identifier}")
+            return super().wrap_key(key_bytes, master_key_identifier)
+
+        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+            calls.append(f"unwrap_key {master_key_identifier}")
+            return super().unwrap_key(wrapped_key, master_key_identifier)
+
+    keyring = Client.create(folder / "keyring.json", "a passphrase", scrypt_log_n=10)
+    for name in ("footer", "prices"):
+        keyring.create_key(name)
+    _use(lambda config: keyring, KmsConnectionConfig())
+    return _listed(calls)
 
 
 def _google() -> str:

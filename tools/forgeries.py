@@ -23,6 +23,7 @@ from fastpq import format as fmt
 from fastpq.encryption import DecryptionConfiguration, FileDecryptionProperties, FileEncryptionProperties, KmsConnectionConfig
 from fastpq.encryption.properties import ALGORITHMS
 from tests.encryption.keys.peers import arrow_factory, factory, managed_keys
+from tests.encryption.test_duckdb import duckdb_reads
 from tests.encryption.test_matrix import FOOTER_KEY, key_metadata
 from tests.interop.parquet_java import ParquetJava
 
@@ -32,10 +33,11 @@ PREFIX = b"table 7, file 1"
 LENGTH_SIZE, NONCE_SIZE, BLOCK = 4, 12, 16
 TAIL = 8        # size of the footer's length and the magic
 
-Base = Literal["gcm", "prefix", "signed", "ctr"]
+Base = Literal["gcm", "one page", "prefix", "signed", "ctr"]
 # How a file is written, and how its reader is set up.
 BASES: dict[Base, dict[str, Any]] = {
     "gcm": {},
+    "one page": {},     # a chunk, as DuckDB needs it
     "prefix": {"aad_prefix": PREFIX},
     "signed": {"plaintext_footer": True},
     "ctr": {"algorithm": "AES_GCM_CTR_V1"},
@@ -58,7 +60,7 @@ def write(base: Base, seed: int = 0, *, is_plain: bool = False) -> bytes:
         compression="none",
         use_dictionary=False,
         row_group_size=GROUP_ROWS,
-        data_page_rows=PAGE_ROWS,
+        data_page_rows=GROUP_ROWS if base == "one page" else PAGE_ROWS,
         write_page_checksum=False,
         encryption_properties=None if is_plain else keys,
     )
@@ -114,11 +116,16 @@ def exchanged(data: bytes, one: slice, other: slice) -> bytes:
     return bytes(out)
 
 
+def _page_of(base: Base) -> int:
+    """Return the number of the page that is altered: the second one, if there are several."""
+    return 0 if base == "one page" else 1
+
+
 def _replaced_page(genuine: bytes, base: Base) -> bytes:
     """Put a page of another file, written with the same keys, in the place of a page."""
-    place = Modules(genuine, base).page(0, 0, 1)
+    place = Modules(genuine, base).page(0, 0, _page_of(base))
     other = write(base, 1)
-    source = Modules(other, base).page(0, 0, 1)
+    source = Modules(other, base).page(0, 0, _page_of(base))
     return genuine[: place.start] + other[source] + genuine[place.stop :]
 
 
@@ -217,13 +224,13 @@ def forgeries() -> list[Forgery]:
     """Return all forgeries, with the untouched files among them."""
 
     def in_page(offset: int) -> Callable[[bytes, Base], bytes]:
-        return lambda data, base: flipped(data, Modules(data, base).page(0, 0, 1).start + offset)
+        return lambda data, base: flipped(data, Modules(data, base).page(0, 0, _page_of(base)).start + offset)
 
     def swap(*pages: tuple[int, int, int]) -> Callable[[bytes, Base], bytes]:
         return lambda data, base: exchanged(data, *(Modules(data, base).page(*page) for page in pages))
 
     def header(data: bytes, base: Base) -> bytes:
-        return flipped(data, Modules(data, base).page(0, 0, 1, is_header=True).stop - 1)
+        return flipped(data, Modules(data, base).page(0, 0, _page_of(base), is_header=True).stop - 1)
 
     def footer(data: bytes, base: Base) -> bytes:
         return flipped(data, len(data) - TAIL - 40)
@@ -243,6 +250,15 @@ def forgeries() -> list[Forgery]:
         Forgery("replaced by a plaintext file", "gcm", lambda data, base: write(base, 1, is_plain=True)),
         Forgery("replaced by another file with the same keys", "gcm", lambda data, base: write(base, 1), same_keys),
         Forgery("replaced by a file under a master key that the reader may use, but does not trust", "gcm", _own_keys),
+        Forgery("one page: a bit of it", "one page", in_page(LENGTH_SIZE + NONCE_SIZE + 8)),
+        Forgery("one page: a bit of its header", "one page", header),
+        Forgery("one page: a bit of the encrypted footer", "one page", footer),
+        Forgery("one page: pages of two columns exchanged", "one page", swap((0, 0, 0), (0, 1, 0))),
+        Forgery("one page: pages of two row groups exchanged", "one page", swap((0, 0, 0), (1, 0, 0))),
+        Forgery("one page: a page of another file with the same keys", "one page", _replaced_page),
+        Forgery("one page: replaced by a plaintext file", "one page", lambda data, base: write(base, 1, is_plain=True)),
+        Forgery("one page: replaced by another file with the same keys", "one page",
+                lambda data, base: write(base, 1), same_keys),
         Forgery("stored AAD prefix altered", "prefix", lambda data, base: _with_algorithm(data, base, _other_prefix)),
         Forgery("replaced by a file with the same keys, without the AAD prefix", "prefix", lambda data, base: write("gcm", 1)),
         Forgery("signed footer altered", "signed", lambda data, base: _resigned(data, base, _fewer_rows, bytes)),
@@ -276,6 +292,7 @@ class Readers:
             "pyarrow": self.pyarrow,
             "pyarrow, key service": self.pyarrow_by_service,
             "Polars": self.polars,
+            "DuckDB": lambda path, base: duckdb_reads(path, FOOTER_KEY),
         }
 
     def verdict(self, name: str, path: Path, forgery: Forgery, genuine: pa.Table) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -32,8 +32,12 @@ def parse_models_once() -> None:
 
 
 @contextmanager
-def moto_server() -> Iterator[str]:
-    """The URL of moto's server of AWS KMS and S3, without a log; it lists its modules once, and not twice for each request."""
+def moto_server(recording: Callable[[Any], Any] = lambda app: app) -> Iterator[str]:
+    """The URL of moto's server of AWS KMS and S3, without a log; it lists its modules once, and not twice for each request.
+
+    Args:
+        recording: makes a WSGI application of moto's, to see the requests.
+    """
     from moto import backends
     from moto.server import ThreadedMotoServer
 
@@ -42,6 +46,8 @@ def moto_server() -> Iterator[str]:
     logging.getLogger("werkzeug").disabled = True
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    assert server._server is not None
+    server._server.app = recording(server._server.app)
     host, port = server.get_host_and_port()
     try:
         yield f"http://{host}:{port}"

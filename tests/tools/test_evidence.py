@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirements import is_there, java_jars, needs, peer
+from tests.encryption.keys.softhsm import pkcs11
+from tests.requirements import is_there, java_jars, needs, peer, softhsm_library
 
 google_server = peer("google.cloud.kms_v1", "google-cloud-kms")
 azure_server = peer("azure.keyvault.keys", "azure-keyvault-keys")
+aws_client, aws_server = peer("boto3"), peer("moto")
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/pages/evidence.md").read_text()
+
+
+def needs_clients_of_services() -> None:
+    for each in (google_server, azure_server, aws_client, aws_server, pkcs11):
+        needs(each)
 
 
 def rows() -> dict[str, list[str]]:
@@ -52,9 +59,9 @@ def test_security_counts_the_forgeries() -> None:
 
 def test_the_page_is_up_to_date() -> None:
     """With the versions of other libraries that the page names. With others, the test above compares fastpq's columns."""
-    needs(google_server)
-    needs(azure_server)
+    needs_clients_of_services()
     java_jars()
+    softhsm_library()
     from tools import evidence
 
     if all(is_there(peer(name)) and version(name) == pin for name, pin in evidence.PINS.items()):
@@ -62,8 +69,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs(google_server)
-    needs(azure_server)
+    needs_clients_of_services()
     from tools import evidence
 
     monkeypatch.setitem(evidence.PINS, "polars", "0.0.1")

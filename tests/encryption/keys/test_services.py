@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,12 +27,11 @@ from fastpq.encryption import (
     Pkcs11KmsClient,
     VaultKmsClient,
 )
+from tests.encryption.keys.softhsm import PIN, pkcs11, softhsm_token
 from tests.encryption.keys.vault_server import TransitServer
-from tests.requirements import needs, peer, softhsm_library
+from tests.requirements import needs, softhsm_library
 
-pkcs11 = peer("pkcs11", "python-pkcs11")
 KEY = b"a key of 16 byte"
-PIN = "9876"
 
 
 def assert_files_go_round(tmp_path: Path, client: Any, config: KmsConnectionConfig, footer: str, column: str) -> None:
@@ -265,21 +263,8 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KmsConnectionCon
     """A new SoftHSM2 token."""
     needs(pkcs11)
     library = softhsm_library()
-    folder = tmp_path_factory.mktemp("tokens")
-    (folder / "softhsm2.conf").write_text(f"directories.tokendir = {folder}\nobjectstore.backend = file\nlog.level = ERROR\n")
-    before = os.environ.get("SOFTHSM2_CONF")
-    os.environ["SOFTHSM2_CONF"] = str(folder / "softhsm2.conf")
-    command = ["softhsm2-util", "--init-token", "--free", "--label", "fastpq", "--pin", PIN, "--so-pin", "1234"]
-    subprocess.run(command, check=True, capture_output=True)
-    custom = {"library": library, "token_label": "fastpq"}
-    with pkcs11.lib(library).get_token(token_label="fastpq").open(user_pin=PIN, rw=True) as session:
-        for label in ("footer", "prices"):
-            session.generate_key(pkcs11.KeyType.AES, 256, label=label, id=b"\x01", store=True)
-    yield KmsConnectionConfig(key_access_token=PIN, custom_kms_conf=custom)
-    if before is None:
-        del os.environ["SOFTHSM2_CONF"]
-    else:
-        os.environ["SOFTHSM2_CONF"] = before
+    with softhsm_token(tmp_path_factory.mktemp("tokens"), library) as config:
+        yield config
 
 
 def test_pkcs11(tmp_path: Path, token: KmsConnectionConfig) -> None:
