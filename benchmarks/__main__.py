@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import equal_work, floor, report
+from benchmarks import equal_work, floor, report, shapes
 from benchmarks.data import path_of
 from benchmarks.jobs import (
     BY_NAME,
@@ -133,9 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             command = [sys.executable, "-m", "benchmarks.rewriting", "--runs", str(options.runs)]
             subprocess.run([*command, "--scratch", str(options.scratch)], check=True)
         elif name == SHAPES:
-            threads = ",".join(map(str, options.threads))
-            command = [sys.executable, "-m", "benchmarks.shapes", "--runs", str(options.runs), "--threads", threads]
-            subprocess.run(command, check=True)
+            shape_records, failures = shapes.measure_all("", peers, options.threads, options.runs)
+            results.shapes = [asdict(record) for record in shape_records]
+            console.print(*failures, sep="\n")
         elif name == SELECTIVE:
             results.selective = in_child({"task": "selective"}, max(options.threads))["lookups"]
         else:

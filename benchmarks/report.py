@@ -18,11 +18,15 @@ from benchmarks.jobs import BY_NAME, JOBS
 from benchmarks.peers import PEERS
 from benchmarks.plots import ratio_plot, ratios_of_table
 from benchmarks.results import Record, Results
+from benchmarks.shapes import ShapeRecord
+from benchmarks.shapes import markdown as shapes_markdown
 from benchmarks.size_plots import points_of_table, size_plot
 
 ROOT = Path(__file__).resolve().parent.parent
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "pages" / "performance.md"
 RATIOS = PERFORMANCE.with_name("ratios.svg")
+SHAPES = PERFORMANCE.with_name("shapes.svg")
+LARGEST_SHAPE = 3.0     # ratio at the right edge of the plot of shapes
 SIZE_WRITE, SIZE_READ = PERFORMANCE.with_name("size-write.svg"), PERFORMANCE.with_name("size-read.svg")
 SIZE_PICTURES = """![size of files against the time to write them: left is smaller, down is quicker](size-write.svg)
 
@@ -30,6 +34,7 @@ SIZE_PICTURES = """![size of files against the time to write them: left is small
 BEGIN, END = "<!-- benchmarks: written by tools/bench --publish -->", "<!-- end of benchmarks -->"
 EQUAL_BEGIN, EQUAL_END = "<!-- equal work: written by tools/bench --publish -->", "<!-- end of equal work -->"
 SIZE_BEGIN, SIZE_END = "<!-- file size: written by tools/bench --publish -->", "<!-- end of file size -->"
+SHAPES_BEGIN, SHAPES_END = "<!-- shapes: written by tools/bench --publish -->", "<!-- end of shapes -->"
 FLOOR_BEGIN, FLOOR_END = "<!-- floor: written by tools/bench --publish -->", "<!-- end of floor -->"
 OURS = "fastpq"
 # Jobs of equal work in README's table.
@@ -228,6 +233,10 @@ def publish(results: Results) -> None:
         put(README, readme_equal_markdown(results), EQUAL_BEGIN, EQUAL_END)
     if results.floor:
         put(PERFORMANCE, floor_markdown(results), FLOOR_BEGIN, FLOOR_END)
+    if results.shapes:
+        table = shapes_markdown([ShapeRecord(**record) for record in results.shapes])
+        put(PERFORMANCE, table, SHAPES_BEGIN, SHAPES_END)
+        SHAPES.write_text(ratio_plot(ratios_of_table(table), LARGEST_SHAPE))
     if results.file_size:
         table = size_markdown(results)
         put(PERFORMANCE, f"{SIZE_PICTURES}\n\n{table}", SIZE_BEGIN, SIZE_END)

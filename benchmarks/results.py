@@ -57,6 +57,7 @@ class Results:
         equal_work: fields of each EqualRecord (benchmarks.equal_work).
         file_size: fields of each SizeRecord (benchmarks.file_size).
         floor: fields of each FloorRecord (benchmarks.floor).
+        shapes: fields of each ShapeRecord (benchmarks.shapes).
     """
 
     scale: float
@@ -69,6 +70,7 @@ class Results:
     equal_work: list[dict[str, Any]] = field(default_factory=list)
     file_size: list[dict[str, Any]] = field(default_factory=list)
     floor: list[dict[str, Any]] = field(default_factory=list)
+    shapes: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         self.records[record.job, record.peer, record.threads] = record

@@ -14,7 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,11 @@ def readers(path: Path, threads: int) -> dict[str, Action]:
     }
 
 
-def writers(name: str, table: pa.Table, target: Path, threads: int) -> dict[str, Action]:
-    """Functions that write an Arrow table; a library takes it over before the time counts, if that is a step of its own."""
+def writers(name: str, table: pa.Table, target: Path, threads: int) -> dict[str, Callable[[], Action]]:
+    """Functions that return a function that writes an Arrow table.
+
+    A library takes the table over before the time counts, if that is a step of its own.
+    """
     options: dict[str, Any] = file_options(name)
     size = options.get("row_group_size")
 
@@ -86,10 +90,10 @@ def writers(name: str, table: pa.Table, target: Path, threads: int) -> dict[str,
         return lambda: connection.execute(f"COPY source TO '{target}' (FORMAT parquet, COMPRESSION snappy{rows})")
 
     return {
-        "fastpq": of_fastpq(),
-        "pyarrow": lambda: pq.write_table(table, target, **options),
-        "polars": of_polars(),
-        "duckdb": of_duckdb(),
+        "fastpq": of_fastpq,
+        "pyarrow": lambda: lambda: pq.write_table(table, target, **options),
+        "polars": of_polars,
+        "duckdb": of_duckdb,
     }
 
 
@@ -138,9 +142,12 @@ def child(name: str, peer: str, kind: str, threads: int, runs: int) -> dict[str,
     table = TABLES[name][0]()
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         target = Path(folder) / "written.parquet"
-        action = writers(name, table, target, threads)[peer]
+        action = writers(name, table, target, threads)[peer]()
         action()
         require_equal(pq.read_table(target), table)
+        groups, size = pq.ParquetFile(target).num_row_groups, file_options(name).get("row_group_size")
+        if size and groups != -(-table.num_rows // size):
+            raise ValueError(f"{groups} row groups of {table.num_rows} rows, which are to have {size} rows each")
         return measured(action, runs, before=lambda: target.unlink(missing_ok=True))
 
 
@@ -165,17 +172,68 @@ def jobs(pattern: str) -> Iterator[tuple[str, str]]:
                 yield name, kind
 
 
-def line_of(name: str, kind: str, threads: int, results: dict[str, dict[str, Any] | str]) -> str:
-    """Show one job: milliseconds of each library, the ratio to the best peer in time, and in memory."""
-    cells = {peer: min(result["seconds"]) * 1000 for peer, result in results.items() if isinstance(result, dict)}
-    memory = {peer: result["memory"] / 1e6 for peer, result in results.items() if isinstance(result, dict)}
-    others = [peer for peer in cells if peer != "fastpq"]
-    ratio = more = ""
-    if "fastpq" in cells and others:
-        ratio = f"{cells['fastpq'] / min(cells[peer] for peer in others):.2f}"
-        more = f"{memory['fastpq']:.0f}/{min(memory[peer] for peer in others):.0f}"
-    times = " ".join(f"{cells[peer]:9.1f}" if peer in cells else f"{'-':>9}" for peer in results)
-    return f"{kind:5} {name:30} {threads:2} {times} {ratio:>7} {more:>12}"
+@dataclass(frozen=True)
+class ShapeRecord:
+    """One job with one number of threads.
+
+    Attributes:
+        job: ``"read"`` or ``"write"``, and the shape's name.
+        threads: most threads of each library.
+        seconds: elapsed seconds by library, the least of the runs; libraries that failed are missing.
+        memory: growth of the process at its highest by library, in bytes.
+    """
+
+    job: str
+    threads: int
+    seconds: dict[str, float]
+    memory: dict[str, int]
+
+    @property
+    def ratio(self) -> float | None:
+        """fastpq's time over that of the fastest peer; None if fastpq or all peers failed."""
+        peers = [self.seconds[peer] for peer in self.seconds if peer != "fastpq"]
+        return self.seconds["fastpq"] / min(peers) if peers and "fastpq" in self.seconds else None
+
+    def cells(self) -> list[str]:
+        """Job, threads, milliseconds by library, megabytes of fastpq and of the peer with least memory, and the ratio."""
+        times = [f"{1000 * self.seconds[peer]:.1f}" if peer in self.seconds else "" for peer in PEERS]
+        peers = [self.memory[peer] for peer in self.memory if peer != "fastpq"]
+        least = f"{min(peers) / 1e6:.0f}" if peers else ""
+        own = f"{self.memory['fastpq'] / 1e6:.0f}" if "fastpq" in self.memory else ""
+        return [self.job, str(self.threads), *times, own, least, "" if self.ratio is None else f"{self.ratio:.2f}"]
+
+
+HEAD = ["job", "threads", *(f"{peer}, ms" for peer in PEERS), "memory, MB", "least of a peer", "fastpq / best peer"]
+
+
+def markdown(records: Sequence[ShapeRecord]) -> str:
+    """Return the table for the documentation, the smallest ratio first."""
+    ordered = sorted(records, key=lambda record: (record.threads, record.ratio is None, record.ratio))
+    lines = [HEAD, ["---", *["---:"] * (len(HEAD) - 1)], *(record.cells() for record in ordered)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def measure_all(pattern: str, peers: Sequence[str], threads: Sequence[int], runs: int) -> tuple[list[ShapeRecord], list[str]]:
+    """Measure each job whose name holds a text, and print a line for each.
+
+    Returns:
+        The records, and why libraries failed.
+    """
+    records: list[ShapeRecord] = []
+    failures: list[str] = []
+    widths = [36, 7, *[11] * len(PEERS), 10, 15, 18]
+    print(*(text.ljust(width) for text, width in zip(HEAD, widths, strict=True)))
+    for name, kind in jobs(pattern):
+        if kind == "read":
+            path_of(name)
+        for count in threads:
+            results = {peer: measure(name, peer, kind, count, runs) for peer in peers}
+            good = {peer: result for peer, result in results.items() if isinstance(result, dict)}
+            seconds = {peer: min(result["seconds"]) for peer, result in good.items()}
+            records.append(ShapeRecord(f"{kind} {name}", count, seconds, {peer: good[peer]["memory"] for peer in good}))
+            print(*(text.ljust(width) for text, width in zip(records[-1].cells(), widths, strict=True)), flush=True)
+            failures += [f"{kind} {name}: {peer}: {result}" for peer, result in results.items() if isinstance(result, str)]
+    return records, list(dict.fromkeys(failures))
 
 
 def main() -> int:
@@ -190,17 +248,8 @@ def main() -> int:
     if options.child:
         print(json.dumps(child(*json.loads(options.child))))
         return 0
-    failures: list[str] = []
-    peers = options.peers.split(",")
-    print(f"{'milliseconds':36} threads {' '.join(f'{peer:>9}' for peer in peers)}   ratio  memory (MB)")
-    for name, kind in jobs(options.only):
-        if kind == "read":
-            path_of(name)
-        for threads in map(int, options.threads.split(",")):
-            results = {peer: measure(name, peer, kind, threads, options.runs) for peer in peers}
-            print(line_of(name, kind, threads, results), flush=True)
-            failures += [f"{kind} {name}: {peer}: {result}" for peer, result in results.items() if isinstance(result, str)]
-    print(*dict.fromkeys(failures), sep="\n")
+    _, failures = measure_all(options.only, options.peers.split(","), [*map(int, options.threads.split(","))], options.runs)
+    print(*failures, sep="\n")
     return 1 if any(": fastpq: " in failure for failure in failures) else 0
 
 

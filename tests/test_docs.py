@@ -288,16 +288,20 @@ def test_the_table_of_the_floor_has_all_its_reads() -> None:
         assert [row.split(" | ")[:2] for row in rows[2:]] == [[f"| {codec}", threads] for codec in CODECS for threads in "12"]
 
 
-def test_the_plot_of_the_benchmarks_shows_the_table() -> None:
-    """tools/bench --publish draws the plot from the table that it writes."""
+def test_the_plots_of_the_benchmarks_show_the_tables() -> None:
+    """tools/bench --publish draws each plot from the table that it writes."""
     from benchmarks.plots import ratio_plot, ratios_of_table
-    from benchmarks.report import BEGIN, PERFORMANCE, RATIOS
+    from benchmarks.report import BEGIN, LARGEST_SHAPE, PERFORMANCE, RATIOS, SHAPES, SHAPES_BEGIN
 
     text = PERFORMANCE.read_text()
     ratios = ratios_of_table(text[text.index(BEGIN) :])
     assert len(ratios) > 40
     assert ("import", 1) in {ratio[:2] for ratio in ratios}
     assert RATIOS.read_text() == ratio_plot(ratios)
+    shapes = ratios_of_table(text[text.index(SHAPES_BEGIN) :])
+    assert len(shapes) > 40
+    assert ("read list-int64", 1) in {ratio[:2] for ratio in shapes}
+    assert SHAPES.read_text() == ratio_plot(shapes, LARGEST_SHAPE)
 
 
 def test_the_plots_of_sizes_show_the_table() -> None:
