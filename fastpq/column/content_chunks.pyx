@@ -84,7 +84,7 @@ cdef int64_t cuts_of_rows(ColumnInput column, int64_t first, int64_t rows, int m
                 is_present = levels[0] == max_definition_level
             else:
                 is_present = column.bits == NULL or (column.bits[row >> 3] >> (row & 7)) & 1
-                levels[0], levels[1] = is_present, 0
+                levels[0], levels[1] = max_definition_level if is_present else 0, 0
             if max_definition_level:
                 chunker_roll(chunker, levels, 2)
             if is_present and column.variable:

@@ -113,6 +113,20 @@ def test_strangers_read(tmp_path: Any, encodings: dict[str, str], version: Any) 
     assert fastpq.read_table(path, filters=[("id", "==", 70_007)]).num_rows == 1
 
 
+def test_nulls_elsewhere_move_no_page_of_a_struct() -> None:
+    """The levels of a row are part of the hash, whether other rows are null or not."""
+    table = rows()
+    structs = pa.StructArray.from_arrays([table["x"].combine_chunks()], names=["x"])
+    sound = pa.table({"structs": structs})
+    row_counts = []
+    for each in (sound, pa.concat_tables([sound, pa.table({"structs": pa.array([None], structs.type)})])):
+        with fastpq.ParquetFile(written(each, use_dictionary=False)) as file:
+            row_counts.append(present(file.offset_index(0, 0)).row_counts.tolist())
+    without_null, with_null = row_counts
+    assert len(without_null) > 5
+    assert with_null[:len(without_null) - 1] == without_null[:-1]
+
+
 def test_wrong_options() -> None:
     table = {"a": np.arange(10)}
     for wrong in ({"min_chunk_size": 0}, {"min_chunk_size": 1 << 20}, {"nope": 1}, {"norm_level": 30}):
