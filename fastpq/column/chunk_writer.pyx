@@ -146,11 +146,12 @@ cdef class ChunkWriter:
         self._end()
 
     cdef int _end(self) except -1:
-        """Finish the bloom filter and the last piece, and free the dictionary."""
+        """Finish the bloom filter and the last piece, and free the dictionary and the function that takes pieces."""
         if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
-        self.dictionary = None
-        return self.page_writer.pieces.finish()
+        self.page_writer.pieces.finish()
+        # the function may be part of a cycle, for example with an error that the caller's file keeps
+        self.dictionary = self.page_writer.pieces.give = None
 
     cdef int _count_rows(self, int64_t start, int64_t stop) except -1 nogil:
         """Count the values and nulls in rows. Nulls in a required column are an error."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,34 @@ def test_errors_of_the_file_name_no_column(threads: int) -> None:
     with pytest.raises(fastpq.SchemaError, match="'many' from write") as raised:
         fastpq.write_table(random_table(2, COLUMN_BYTES), WrongCount(), use_dictionary=False, threads=threads)
     assert set(raised.value.context) == {"path"}
+
+
+def test_a_file_that_keeps_its_error_is_collected() -> None:
+    """The error's traceback refers to the chunks, and the function that takes their pages belongs to the file."""
+
+    class KeepingError(CountingFile):
+        def __init__(self, most: int) -> None:
+            super().__init__()
+            self.most = most
+
+        def write(self, data: Any) -> Any:
+            self.most -= 1
+            if self.most < 0:
+                try:
+                    raise OSError("no space")
+                except OSError as error:
+                    self.error = error
+                    raise
+            return super().write(data)
+
+    for most in range(8):
+        file = KeepingError(most)
+        reference = weakref.ref(file)
+        with pytest.raises(OSError, match="no space"):
+            fastpq.write_table(random_table(6, 1 << 18), file, use_dictionary=False, data_page_size=10_000, threads=1)
+        del file
+        gc.collect()
+        assert reference() is None, most
 
 
 def test_a_writer_leaves_little_idle_memory_behind() -> None:
