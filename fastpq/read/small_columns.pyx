@@ -109,6 +109,11 @@ cdef class SmallLeaf:
     cdef ChunkPlan chunk
     cdef SmallColumnKind kind
 
+    cdef int64_t num_bytes(self):
+        """Return how many bytes the leaf's values take in memory, with their validity."""
+        cdef int64_t rows = self.chunk.num_rows
+        return rows * self.kind.width + ((rows + 7) // 8 if self.leaf.max_definition_level else 0)
+
 
 @cython.final
 cdef class SmallColumns:
@@ -123,7 +128,7 @@ cdef class SmallColumns:
 
     Attributes:
         others: the requested columns that are not small. After ``read``, structs are among them that are null in a row.
-        size: how many bytes the values of the small columns take in memory.
+        size: how many bytes the values of the small columns take in memory. After ``read``, it is without these structs.
     """
 
     cdef object opener
@@ -154,9 +159,7 @@ cdef class SmallColumns:
             for leaf in leaves:
                 leaf.number = len(self.leaves)
                 self.leaves.append(leaf)
-                self.size += leaf.chunk.num_rows * leaf.kind.width
-                if leaf.leaf.max_definition_level:
-                    self.size += (leaf.chunk.num_rows + 7) // 8
+                self.size += leaf.num_bytes()
         self.results = [None] * len(self.leaves)
 
     def __len__(self):
@@ -209,7 +212,17 @@ cdef class SmallColumns:
             first = stop
         self.others = [
             request for request, number in zip(self.requested_columns, self.first_leaves)
-            if number is None or None in self.results[number:number + len(request[0].leaves)]]
+            if number is None or self._drops_null_struct(number, number + len(request[0].leaves))]
+
+    cdef bint _drops_null_struct(self, Py_ssize_t first, Py_ssize_t stop) except -1:
+        """Return whether a struct is null in a row. If so, forget what its leaves ``first`` to ``stop - 1`` have."""
+        cdef SmallLeaf leaf
+        if None not in self.results[first:stop]:
+            return False
+        for leaf in self.leaves[first:stop]:
+            self.results[leaf.number] = None
+            self.size -= leaf.num_bytes()
+        return True
 
     cdef int _decode(self, Py_ssize_t first, Py_ssize_t stop, int64_t start, int64_t size) except -1:
         """Decode the leaves ``first`` to ``stop - 1``, whose chunks lie in one range of bytes."""

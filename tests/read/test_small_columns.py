@@ -130,6 +130,25 @@ def test_limit_counts_all_columns(tmp_path: Path) -> None:
         fastpq.read_table(path, properties=fastpq.ReaderProperties(max_allocation=50_000))
 
 
+def test_limit_counts_null_structs_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are decoded twice, but what was decoded first is dropped."""
+    path = tmp_path / "x.parquet"
+    structs = pa.array([None, *[{"number": number, "text": "a text of more than twelve bytes"} for number in range(999)]])
+    pq.write_table(pa.table({f"c{number}": structs for number in range(50)}), path)
+
+    def reads_within(limit: int) -> bool:
+        try:
+            fastpq.read_table(path, properties=fastpq.ReaderProperties(max_allocation=limit))
+        except LimitError:
+            return False
+        return True
+
+    for limit in range(800_000, 4_000_000, 200_000):
+        together, alone = both(partial(reads_within, limit), monkeypatch)
+        assert together or not alone, limit
+    assert alone
+
+
 @pytest.mark.parametrize("compression", ["none", "snappy"])
 def test_damaged_files(compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.parquet"
