@@ -118,9 +118,7 @@ class IndexAddition(ChunkEdit):
         """
         num_rows = self._plan.num_rows
         levels = leaf.rows(self._spec.layout, 0, num_rows).levels
-        if levels is None:          # without lists, each row has one value
-            row_counts: list[int] = np.diff(stops, prepend=0).tolist()
-            return row_counts
+        assert levels is not None       # the column has lists: pages of other columns tell their rows
         repetition = np.frombuffer(levels.levels(0, num_rows)[1], np.uint8)
         bounds = np.append(np.flatnonzero(repetition == 0), len(repetition))       # where rows begin, and the end
         ends = np.searchsorted(bounds, stops)
