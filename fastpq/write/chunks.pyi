@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from fastpq.write.plain_entry import EntryPattern
 from fastpq.write.row_groups import PlacedChunk
 from fastpq.write.spec import ColumnSpec
 
+@final
 class ChunkToWrite:
     def __init__(
         self,
@@ -26,6 +28,7 @@ class ChunkToWrite:
         cuts: NDArray[np.int64] | None = None,
     ) -> None: ...
 
+@final
 class EncodedChunk:
     @property
     def spec(self) -> ColumnSpec: ...
