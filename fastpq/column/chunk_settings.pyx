@@ -12,7 +12,7 @@ cdef class ChunkSettings:
         dictionary: whether to try a dictionary.
         keep_dictionary: whether to use the dictionary even if plain values are smaller.
         value_encoding: number of the encoding for pages without dictionary.
-        index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
+        index_encoding: number of the encoding for pages with indices into the dictionary.
         order: a value of ``Order`` in fastpq.stats.statistics.
         total_order: whether floats are in IEEE 754 total order.
         truncation: most bytes that a bound may have in statistics and indexes. It applies to BYTE_ARRAY columns.
