@@ -85,17 +85,27 @@ def test_ctrl_c_ends_the_work_of_all_threads() -> None:
         assert not threads_of_fastpq() - before
 
 
-def test_ctrl_c_while_the_last_thread_works() -> None:
+def test_ctrl_c_while_the_last_thread_works(request: pytest.FixtureRequest) -> None:
     both = threading.Barrier(2)
+    is_handled = threading.Event()
     ended = []
     before = threads_of_fastpq()
+
+    def interrupt(*_: Any) -> None:
+        is_handled.set()
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGINT, interrupt)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, old))
 
     def work(item: int) -> None:
         both.wait(GUARD)
         if threading.current_thread() is threading.main_thread():
             return
         time.sleep(0.05)        # until the main thread waits
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while not is_handled.is_set():      # a signal in the moment before it waits would be handled only after the wait
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            is_handled.wait(1)
         time.sleep(0.2)
         ended.append(item)
 
