@@ -408,7 +408,10 @@ class WriterProperties:
         level="column",
     )
     statistics_truncation: int = option(
-        DEFAULT_STATISTICS_TRUNCATION, "Largest size of a minimum or maximum of a BYTE_ARRAY column.", unit="bytes"
+        DEFAULT_STATISTICS_TRUNCATION,
+        "Largest size of a minimum or maximum of a BYTE_ARRAY column.",
+        unit="bytes",
+        most=LARGEST_INT32,
     )
     write_page_checksum: bool = option(True, "Write the CRC-32 of every page.")
     write_page_index: bool = option(

@@ -269,6 +269,7 @@ def test_options_of_columns_are_no_text(options: dict[str, Any]) -> None:
         ({"data_page_rows": 2.5}, TypeError),
         ({"data_page_version": "3.0"}, ValueError),
         ({"encoding": "best"}, ValueError),
+        ({"statistics_truncation": 1 << 63}, ValueError),
         ({"no_such_option": 1}, TypeError),
     ],
     ids=str,
