@@ -24,7 +24,7 @@ class ImportedField(ABC):
         name: the field's name.
         nullable: whether the field may hold nulls.
         arrow: the Arrow field of the columns, without the fields inside it, which belong to inner columns.
-        needs_all_values: whether the column's type depends on all values, so that a column read by ``read`` is not complete.
+        needs_all_values: whether ``join`` decides the type by all values, so that one column from ``read`` needs it too.
     """
 
     __slots__ = ("arrow", "name", "needs_all_values", "nullable")

@@ -127,8 +127,8 @@ cdef class SmallColumns:
         requested_columns: column plans, each with the output's row count.
 
     Attributes:
-        others: the requested columns that are not small. After ``read``, structs are among them that are null in a row.
-        size: how many bytes the values of the small columns take in memory. After ``read``, it is without these structs.
+        others: the requested columns that are not small. After ``read`` they include each struct that is null in a row.
+        size: how many bytes the values of the small columns take in memory. After ``read`` it does not count such structs.
     """
 
     cdef object opener
