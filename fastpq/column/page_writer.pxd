@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.arrays.memory cimport Pieces
 from fastpq.codecs.codec cimport Codec, Streams
+from fastpq.column.chunk_settings cimport ChunkSettings
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.scratch cimport Scratch
 from fastpq.encryption.cipher cimport ModuleCipher
@@ -21,8 +22,7 @@ cdef class PageWriter:
     cdef ColumnInput column
     cdef Codec codec
     cdef ModuleCipher cipher
-    cdef bint version_2
-    cdef bint checksums
+    cdef ChunkSettings settings
     cdef Pieces pieces
     cdef int64_t uncompressed_size                  # bytes in all pages with their headers, before compression
     cdef int64_t[PAGE_TYPES][ENCODINGS] counts      # page counts

@@ -40,8 +40,7 @@ cdef class PageWriter:
         self.column = column
         self.codec = codec
         self.cipher = cipher
-        self.version_2 = settings.version_2
-        self.checksums = settings.checksums
+        self.settings = settings
         self.pieces = Pieces(give)
 
     def __dealloc__(self):
@@ -78,7 +77,7 @@ cdef class PageWriter:
             size = levels_size
         elif in_column != NULL:
             body = stored = in_column
-        if not self.version_2:
+        if not self.settings.version_2:
             if streams.first:
                 streams.first += levels_size
             levels_size = 0         # in V1 pages, levels are compressed with the values
@@ -91,9 +90,9 @@ cdef class PageWriter:
             self.cipher.seal_to(module, ordinal, stored, size, levels_size, encrypted)
             stored = encrypted
         header.compressed_page_size = <int32_t>(sealed_size - self.cipher.uncounted + second_size)
-        header.has_crc = self.checksums
-        header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size) if self.checksums else 0
-        if self.checksums and second_size:
+        header.has_crc = self.settings.checksums
+        header.crc = <int32_t><uint32_t>crc32_of(stored, sealed_size) if self.settings.checksums else 0
+        if self.settings.checksums and second_size:
             header.crc = <int32_t><uint32_t>crc32_of(in_column, second_size, <uint32_t>header.crc)
         header_size = write_page_header(header, room)
         module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
